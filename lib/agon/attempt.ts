@@ -1,0 +1,92 @@
+/**
+ * The arrows from a problem to a judged attempt, composed: prompt, sample, parse, verify.
+ *
+ * A challenger sees the rival's summary with the final answer withheld, never the private reasoning. Left out:
+ * who plays which role (methods.ts) and what an attempt is paid (rewards.ts).
+ */
+import type { Adapter } from '../model/index.js';
+import type { AdapterName, Attempt, Problem, Role } from '../records.js';
+import { generate } from '../rollouts/generate.js';
+import type { Task } from '../tasks/index.js';
+import type { Pool } from '../tensors/pool.js';
+import { buildPrompt, parseCompletion, shownSummary, type Tokenizer } from '../text/index.js';
+
+/** Everything that stays the same over a run: the task, the frozen base and its tokenizer, the pool. */
+export interface World {
+  readonly task: Task;
+  readonly tokenizer: Tokenizer;
+  /** Folder of the frozen base model. */
+  readonly base: string;
+  readonly pool: Pool;
+  /** Rows per sampling batch. */
+  readonly generationBatchSize: number;
+}
+
+/** How to sample: training and evaluation differ here. */
+export interface Sampling {
+  readonly temperature: number;
+  readonly topP: number;
+  readonly maxCompletionLength: number;
+}
+
+/** The adapters by name; `base` needs none. */
+export type Adapters = Partial<Record<'A' | 'B', Adapter>>;
+
+/** One attempt to make: at which problem, after reading which rival, scored against which. */
+export interface Assignment {
+  readonly problem: Problem;
+  /** The rival whose summary is shown. */
+  readonly reads?: Attempt;
+  /** The rival the reward compares with; the one that is read, unless it is kept hidden. */
+  readonly rival?: Attempt;
+}
+
+/** The prompt of one assignment as text, chat template applied. */
+export function promptText(world: World, role: Role, { problem, reads }: Assignment): string {
+  const shown = reads && shownSummary(reads, world.task);
+  const messages = buildPrompt(world.task.promptStyle, problem, role, shown);
+  return world.tokenizer.applyChatTemplate(messages, { addGenerationPrompt: true });
+}
+
+/**
+ * Makes one attempt per assignment, in order.
+ * @param names the names of this batch's random numbers; the row's number is added
+ * @throws when the adapter is not among `adapters`
+ */
+export async function attempt(
+  world: World,
+  adapters: Adapters,
+  name: AdapterName,
+  role: Role,
+  assignments: readonly Assignment[],
+  sampling: Sampling,
+  names: readonly (string | number)[],
+  onDone?: (done: number) => void,
+): Promise<Attempt[]> {
+  const adapter = name === 'base' ? undefined : adapters[name];
+  if (name !== 'base' && !adapter)
+    throw new Error(`adapter '${name}' is not there; there are: ${Object.keys(adapters).join(', ') || 'none'}`);
+  const { tokenizer, task } = world;
+  const requests = assignments.map((assignment, i) => ({
+    promptIds: tokenizer.encode(promptText(world, role, assignment)),
+    names: [...names, role, i],
+  }));
+  const options = { ...sampling, eosId: tokenizer.eosId, padId: tokenizer.padId };
+  const policy = { base: world.base, adapter };
+  const rollouts = await generate(world.pool, policy, requests, options, world.generationBatchSize, onDone);
+  return assignments.map(({ problem, reads, rival = reads }, i) => {
+    const rollout = rollouts[i]!;
+    const text = tokenizer.decode([...rollout.completionIds]);
+    const completion = parseCompletion(text, rollout.finishReason);
+    return {
+      problem,
+      adapter: name,
+      role,
+      rollout,
+      completion,
+      correct: task.verify(problem, completion) === true,
+      formatted: completion.formatted,
+      ...(rival ? { rival } : {}),
+    };
+  });
+}

@@ -1,0 +1,104 @@
+/**
+ * A DataFrame as CSV (for programs), Markdown (for a README or a notebook) and LaTeX (booktabs, for a paper). In
+ * the last two a column of numbers is right-aligned with one number of decimals, and a missing value is a dash.
+ * Written here because danfojs' own CSV writer does not quote cells that hold commas. Left out: reading.
+ */
+import type { DataFrame } from 'danfojs-node';
+
+/** The cells as text, column by column. */
+interface TextColumn {
+  readonly name: string;
+  readonly numeric: boolean;
+  readonly cells: readonly string[];
+}
+
+/** Comma-separated, quoted as RFC 4180 says, missing values empty, one line per row, ending in a newline. */
+export function toCsv(table: DataFrame): string {
+  const quote = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const lines = [
+    table.columns,
+    ...rowsOf(table).map((row) => row.map((cell) => (isMissing(cell) ? '' : cell))),
+  ];
+  return lines.map((line) => `${line.map((cell) => quote(String(cell))).join(',')}\n`).join('');
+}
+
+/** A GitHub-flavoured Markdown table, ending in a newline. */
+export function toMarkdown(table: DataFrame): string {
+  const plain = (text: string) => text.replace(/[\\|*_`<[\]]/g, '\\$&').replace(/\r?\n/g, '<br>');
+  const columns = textColumns(table);
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`;
+  return (
+    line(columns.map((column) => plain(column.name))) +
+    line(columns.map((column) => (column.numeric ? '--:' : ':--'))) +
+    transpose(columns)
+      .map((row) => line(row.map(plain)))
+      .join('')
+  );
+}
+
+/** Options of {@link toLatex}; both are optional. */
+export interface LatexOptions {
+  /** Plain text, escaped here. With a caption the tabular is wrapped in a table environment. */
+  readonly caption?: string;
+  /** Such as `tab:main`; used with a caption only. */
+  readonly label?: string;
+}
+
+/** A booktabs tabular (needs `\usepackage{booktabs}`), ending in a newline. */
+export function toLatex(table: DataFrame, { caption, label }: LatexOptions = {}): string {
+  const columns = textColumns(table);
+  const line = (cells: readonly string[]) => `${cells.map(escapeLatex).join(' & ')} \\\\`;
+  const tabular = [
+    `\\begin{tabular}{${columns.map((column) => (column.numeric ? 'r' : 'l')).join('')}}`,
+    '\\toprule',
+    line(columns.map((column) => column.name)),
+    '\\midrule',
+    ...transpose(columns).map(line),
+    '\\bottomrule',
+    '\\end{tabular}',
+  ];
+  if (caption === undefined) return `${tabular.join('\n')}\n`;
+  const head = ['\\begin{table}', '\\centering', `\\caption{${escapeLatex(caption)}}`];
+  if (label !== undefined) head.push(`\\label{${label}}`);
+  return `${[...head, ...tabular, '\\end{table}'].join('\n')}\n`;
+}
+
+const LATEX: Readonly<Record<string, string>> = {
+  '\\': '\\textbackslash{}',
+  '~': '\\textasciitilde{}',
+  '^': '\\textasciicircum{}',
+  '<': '\\textless{}',
+  '>': '\\textgreater{}',
+  '|': '\\textbar{}',
+  '\u2013': '--',
+};
+
+/** Text that LaTeX prints as it is written, in any font encoding. */
+export function escapeLatex(text: string): string {
+  return text.replace(/[\\~^<>|\u2013&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+}
+
+function textColumns(table: DataFrame): TextColumn[] {
+  const rows = rowsOf(table);
+  return table.columns.map((name: string, c: number) => {
+    const values = rows.map((row) => row[c]);
+    const numbers = values.filter((value): value is number => typeof value === 'number' && !isMissing(value));
+    const numeric =
+      numbers.length > 0 && numbers.length === values.filter((value) => !isMissing(value)).length;
+    const decimals = Math.max(0, ...numbers.map((value) => String(value).split('.')[1]?.length ?? 0));
+    const text = (value: unknown) => (numeric ? (value as number).toFixed(decimals) : String(value));
+    return { name, numeric, cells: values.map((value) => (isMissing(value) ? '\u2013' : text(value))) };
+  });
+}
+
+function rowsOf(table: DataFrame): unknown[][] {
+  return table.values.map((row) => (Array.isArray(row) ? row : [row]));
+}
+
+function transpose(columns: readonly TextColumn[]): string[][] {
+  return (columns[0]?.cells ?? []).map((_, r) => columns.map((column) => column.cells[r]!));
+}
+
+function isMissing(value: unknown): boolean {
+  return value === null || value === undefined || value === '' || Number.isNaN(value);
+}

@@ -1,0 +1,126 @@
+/**
+ * Results as tables for people: one row per method, the runs of several seeds pooled, the paper's figures beside
+ * ours. A table is a danfojs DataFrame, so a notebook can sort and filter it; formats.ts writes it as CSV,
+ * Markdown and LaTeX. Left out: choosing a cascade's direction (that is done on the validation split, before).
+ */
+import { DataFrame } from 'danfojs-node';
+import type { MethodResult } from '../experiments/result.js';
+import type { Paper } from './paper.js';
+import { clopperPearson, type Estimate, type Spread, spread } from './stats.js';
+
+/** All runs of one method, summarised. */
+export interface MethodSummary {
+  readonly method: string;
+  /** The directions of the runs, such as `A>B` or `A>B, B>A` where seeds chose differently; `-` for one pass. */
+  readonly direction: string;
+  /** Problems evaluated per run. */
+  readonly problems: number;
+  /**
+   * Share right over all runs, with the exact interval of *that share of one run's problems*. Runs answer the
+   * same problems, so counting every answer as a new trial would promise more precision than there is.
+   */
+  readonly accuracy: Estimate;
+  /** Accuracy over training runs, a fraction. */
+  readonly acrossSeeds: Spread;
+  readonly draftTokens: number;
+  readonly finalTokens: number;
+  readonly totalTokens: number;
+}
+
+/**
+ * Pools the runs of each method, in order of first appearance.
+ * @throws when a method has two results of one seed, or runs over different numbers of problems
+ */
+export function summarise(results: readonly MethodResult[]): MethodSummary[] {
+  return [...groupByMethod(results)].map(([method, runs]) => {
+    const first = runs[0]!;
+    const mean = (value: (run: MethodResult) => number) => spread(runs.map(value)).mean;
+    return {
+      method,
+      direction: [...new Set(runs.map((run) => run.direction ?? '-'))].sort().join(', '),
+      problems: first.total,
+      accuracy: clopperPearson(
+        mean((run) => run.correct),
+        first.total,
+      ),
+      acrossSeeds: spread(runs.map((run) => run.correct / run.total)),
+      draftTokens: mean((run) => run.draftTokens),
+      finalTokens: mean((run) => run.finalTokens),
+      totalTokens: mean((run) => run.totalTokens),
+    };
+  });
+}
+
+/**
+ * The main table. Columns: method, direction, seeds, n (problems per run), pass@1 and its 95% interval in percent,
+ * the standard deviation over seeds in points, mean tokens per problem, and the paper's figures. A method the
+ * paper does not have gets NaN (or an empty interval) there, and so does the spread of a single seed.
+ */
+export function mainTable(results: readonly MethodResult[], paper: Paper): DataFrame {
+  const rows = summarise(results);
+  const reported = rows.map((row) => paper.main.find((entry) => entry.method === row.method));
+  return new DataFrame({
+    method: rows.map((row) => row.method),
+    direction: rows.map((row) => row.direction),
+    seeds: rows.map((row) => row.acrossSeeds.count),
+    n: rows.map((row) => row.problems),
+    'pass@1 %': rows.map((row) => percent(row.accuracy.value)),
+    '95% interval': rows.map((row) => range(percent(row.accuracy.low), percent(row.accuracy.high))),
+    'sd over seeds': rows.map((row) => percent(row.acrossSeeds.sd)),
+    'draft tokens': rows.map((row) => round(row.draftTokens)),
+    'final tokens': rows.map((row) => round(row.finalTokens)),
+    'total tokens': rows.map((row) => round(row.totalTokens)),
+    'paper pass@1 %': reported.map((entry) => entry?.pass1 ?? Number.NaN),
+    'paper 95% interval': reported.map((entry) => (entry ? range(...entry.ci95) : '')),
+    'paper final tokens': reported.map((entry) => entry?.final_stage_tokens ?? Number.NaN),
+  });
+}
+
+/**
+ * What the second stage makes of the first, one row per run of a method of two stages: the draft's pass@1, the
+ * share of right drafts kept and of wrong drafts converted, and the final pass@1, all in percent.
+ * @throws when no result has a draft
+ */
+export function cascadeTable(results: readonly MethodResult[]): DataFrame {
+  const rows = results.filter((result) => result.draftCorrect !== undefined);
+  if (rows.length === 0)
+    throw new Error('no result has draftCorrect: a cascade table needs methods of two stages');
+  return new DataFrame({
+    method: rows.map((row) => row.method),
+    direction: rows.map((row) => row.direction ?? '-'),
+    seed: rows.map((row) => row.seed),
+    'draft pass@1 %': rows.map((row) => percent(row.draftCorrect! / row.total)),
+    'kept %': rows.map((row) => percent(row.keep)),
+    'converted %': rows.map((row) => percent(row.convert)),
+    'final pass@1 %': rows.map((row) => percent(row.correct / row.total)),
+  });
+}
+
+function groupByMethod(results: readonly MethodResult[]): Map<string, MethodResult[]> {
+  if (results.length === 0) throw new Error('there are no results to summarise');
+  const groups = new Map<string, MethodResult[]>();
+  for (const result of results) {
+    const group = groups.get(result.method) ?? [];
+    const twin = group.find((other) => other.seed === result.seed);
+    if (twin) {
+      throw new Error(
+        `${result.method}: two results of seed ${result.seed} (runs ${twin.runId}, ${result.runId}); ` +
+          'one per seed is allowed: choose the direction on the validation split first',
+      );
+    }
+    if (group[0] && group[0].total !== result.total) {
+      throw new Error(
+        `${result.method}: run ${result.runId} has total ${result.total}, run ${group[0].runId} has ` +
+          `${group[0].total}; runs are pooled over the same problems only`,
+      );
+    }
+    group.push(result);
+    groups.set(result.method, group);
+  }
+  return groups;
+}
+
+const round = (value: number): number => Math.round(value * 10) / 10;
+const percent = (share: number | undefined): number =>
+  share === undefined ? Number.NaN : round(share * 100);
+const range = (low: number, high: number): string => `${low.toFixed(1)}\u2013${high.toFixed(1)}`;

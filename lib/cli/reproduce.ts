@@ -1,0 +1,160 @@
+/**
+ * `npm run reproduce`: trains and evaluates a preset's methods, writes the main table and figures, and runs the
+ * notebooks. Finished runs are read, so a second call takes seconds; a killed one goes on where it was.
+ *
+ *   npm run reproduce -- [--preset smoke|quick|full] [--seeds 0,1] [--methods grpo,agon] [--fresh]
+ *                        [--backend wasm] [--workers N] [--no-notebooks]
+ */
+import { rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { exportFigure, honestNotes, mainFigure, mainTable, readPaper, toCsv, toMarkdown, trainingFigure } from '../analysis/index.js';
+import { type Experiment, parseExperiment, PRESET_NAMES, preset } from '../experiments/config.js';
+import { type ExperimentEvent, planExperiment, runExperiment } from '../experiments/experiment.js';
+import { Interrupted } from '../experiments/interrupted.js';
+import { RUNS_FOLDER } from '../experiments/store.js';
+import { openWorld } from '../experiments/world.js';
+import { ROOT, writeFileAtomic, writeJson } from '../files.js';
+import { formatDuration, type Progress, progressBar } from '../notebook/progress.js';
+import { currentBackend } from '../tensors/backend.js';
+import { executeNotebooks } from './notebooks.js';
+
+const { values } = parseArgs({
+  options: {
+    preset: { type: 'string', default: 'quick' },
+    seeds: { type: 'string' },
+    methods: { type: 'string' },
+    steps: { type: 'string' },
+    backend: { type: 'string' },
+    workers: { type: 'string' },
+    fresh: { type: 'boolean', default: false },
+    'no-notebooks': { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+function chosenExperiment(): Experiment {
+  const base = preset(values.preset);
+  return parseExperiment(
+    {
+      ...base,
+      ...(values.seeds ? { seeds: values.seeds.split(',').map(Number) } : {}),
+      ...(values.methods ? { methods: values.methods.split(',') } : {}),
+      ...(values.steps ? { run: { ...base.run, maxSteps: Number(values.steps) } } : {}),
+    },
+    'the options of reproduce',
+  );
+}
+
+/** One bar at a time: the run that trains, or the evaluation that runs. */
+function display(): { onEvent: (event: ExperimentEvent) => void; stop: () => void } {
+  let label = '';
+  let bar: Progress | undefined;
+  const show = (name: string, total: number, done: number, note?: string) => {
+    if (name !== label) {
+      bar?.stop();
+      bar = progressBar(total, name);
+      label = name;
+    }
+    bar?.update(done, note);
+  };
+  const stop = () => {
+    bar?.stop();
+    bar = undefined;
+    label = '';
+  };
+  return {
+    stop,
+    onEvent(event) {
+      if (event.kind === 'step') {
+        const { metrics } = event;
+        const reward = metrics['solo/accuracy'] ?? metrics['challenge/accuracy'] ?? 0;
+        const note = `accuracy ${(100 * reward).toFixed(0)}%, ${metrics.step_time} s a step`;
+        show(event.run.id, event.run.identity.config.maxSteps, event.step, note);
+      } else if (event.kind === 'eval') show(event.what, event.total, event.done);
+      else if (event.kind === 'result') {
+        stop();
+        const { method, seed, correct, total, totalTokens } = event.result;
+        const share = ((100 * correct) / total).toFixed(1);
+        console.log(`${method}, seed ${seed}: ${share}% of ${total}, ${totalTokens.toFixed(0)} tokens`);
+      }
+    },
+  };
+}
+
+async function main(): Promise<void> {
+  if (values.help) {
+    console.log(`npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`);
+    console.log('  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--fresh] [--no-notebooks]');
+    return;
+  }
+  const experiment = chosenExperiment();
+  if (values.fresh) rmSync(RUNS_FOLDER, { recursive: true, force: true });
+  const world = await openWorld({
+    generationBatchSize: experiment.run.generationBatchSize,
+    ...(values.backend ? { backend: values.backend } : {}),
+    ...(values.workers ? { workers: Number(values.workers) } : {}),
+  });
+  const backend = currentBackend();
+  console.log(`backend: ${backend.name} on ${backend.device} – ${backend.why}; worker threads: ${world.pool.workers}`);
+  const plan = await planExperiment(world, experiment);
+  console.log(`preset ${experiment.name}: ${experiment.methods.join(', ')}; seeds ${experiment.seeds.join(', ')}`);
+  console.log(
+    `plan: ${plan.trainingRuns} training runs of ${plan.stepsPerRun} steps with ${plan.rolloutsPerStep} rollouts each; ` +
+      `about ${formatDuration(plan.seconds * 1000)} if nothing is finished yet ` +
+      `(${Math.round(plan.samplingTokensPerSecond)} tokens/s sampled just now)`,
+  );
+  const stop = new AbortController();
+  process.once('SIGINT', () => {
+    console.log('\nstopping after this step; press Ctrl-C again to stop at once (nothing that is saved is lost)');
+    stop.abort();
+  });
+  const { onEvent, stop: stopDisplay } = display();
+  try {
+    const { results, bestOnHeldout, metrics } = await runExperiment(world, experiment, { signal: stop.signal, onEvent });
+    await report(experiment, results, bestOnHeldout, metrics);
+  } finally {
+    stopDisplay();
+    await world.pool.close();
+  }
+  if (!values['no-notebooks']) await executeNotebooks([], {});
+}
+
+type Results = Awaited<ReturnType<typeof runExperiment>>;
+
+/** Writes tables and figures, prints the table and what it does not show. */
+async function report(
+  experiment: Experiment,
+  results: Results['results'],
+  bestOnHeldout: Results['bestOnHeldout'],
+  metrics: Results['metrics'],
+): Promise<void> {
+  const paper = readPaper();
+  const tables = join(ROOT, 'results', 'tables');
+  const figures = join(ROOT, 'results', 'figures');
+  const table = mainTable(results, paper);
+  const notes = honestNotes(results, paper);
+  const markdown = `${toMarkdown(table)}\n${notes.map((note) => `- ${note}`).join('\n')}\n`;
+  writeFileAtomic(join(tables, 'main.csv'), toCsv(table));
+  writeFileAtomic(join(tables, 'main.md'), markdown);
+  writeFileAtomic(join(tables, 'main-best-on-heldout.csv'), toCsv(mainTable(bestOnHeldout, paper)));
+  writeJson(join(tables, 'main.json'), { experiment, results, bestOnHeldout });
+  const files = [
+    ...(await exportFigure(mainFigure(results, paper), join(figures, 'main'))),
+    ...(await exportFigure(trainingFigure(metrics), join(figures, 'training'))),
+  ];
+  console.log(`\n${markdown}`);
+  console.log(['results/tables/main.csv', ...files.map((file) => relative(ROOT, file))].join(', '));
+}
+
+try {
+  await main();
+} catch (error) {
+  if (error instanceof Interrupted) {
+    console.log(error.message);
+    process.exitCode = 130;
+  } else {
+    console.error((error as Error).message);
+    process.exitCode = 1;
+  }
+}

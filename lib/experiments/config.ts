@@ -1,0 +1,121 @@
+/**
+ * The config of an experiment, checked, and the presets. A run's identity is the hash of what determines its
+ * result: the method's training row, this config, the base's bytes and the backend.
+ *
+ * Numbers of the presets: METHOD.md's where the paper speaks, otherwise what works on the arena; the tuning is
+ * in results/LOG.md. Left out: where runs are stored (store.ts).
+ */
+import { z } from 'zod';
+import { METHOD_NAMES } from '../agon/methods.js';
+import { check } from '../files.js';
+import { grpoConfigSchema } from '../grpo/config.js';
+import { LORA_TARGETS } from '../model/index.js';
+
+export const loraSchema = z.strictObject({
+  /** LoRA rank. */
+  r: z.int().min(1).max(1024).default(16),
+  /** The update's scale is alpha / r; PEFT's `lora_alpha`. */
+  alpha: z.number().gt(0).max(65536).default(32),
+  /** PEFT's `target_modules`. */
+  targetModules: z.array(z.enum(LORA_TARGETS)).nonempty().default([...LORA_TARGETS]),
+  /** Std of B's up-matrix: in units of its base weight's std, or outright; A's up-matrix is zero. */
+  initNoise: z
+    .union([
+      z.strictObject({ relative: z.number().min(0).max(10) }),
+      z.strictObject({ absolute: z.number().min(0).max(10) }),
+    ])
+    .default({ relative: 1e-3 }),
+});
+
+export const evalSchema = z.strictObject({
+  /** Held-out problems the table reports. */
+  problems: z.int().min(1).max(100_000).default(300),
+  /** Validation problems that choose a cascade's direction. */
+  validationProblems: z.int().min(1).max(100_000).default(200),
+  temperature: z.number().min(0).max(10).default(0.6),
+  topP: z.number().gt(0).max(1).default(0.95),
+});
+
+/** What determines a training run, beside its row, its base and the backend. */
+export const runConfigSchema = z.strictObject({
+  task: z.literal('countdown').default('countdown'),
+  seed: z.int().min(0).max(2 ** 31),
+  /** Optimizer steps. */
+  maxSteps: z.int().min(1).max(1_000_000),
+  /** Problems per step; every method spends 2N rollouts on each. */
+  problemsPerStep: z.int().min(1).max(4096),
+  minDifficulty: z.int().min(0).max(1000),
+  maxDifficulty: z.int().min(0).max(1000),
+  /** Rows per sampling batch (TRL's `generation_batch_size`). */
+  generationBatchSize: z.int().min(1).max(8192).default(64),
+  grpo: grpoConfigSchema,
+  lora: loraSchema,
+});
+export type RunConfig = z.infer<typeof runConfigSchema>;
+export type EvalConfig = z.infer<typeof evalSchema>;
+
+export const experimentSchema = z
+  .strictObject({
+    name: z.string().min(1),
+    methods: z.array(z.enum(METHOD_NAMES as [string, ...string[]])).min(1),
+    seeds: z.array(z.int().min(0).max(2 ** 31)).min(1),
+    run: runConfigSchema.omit({ seed: true }),
+    eval: evalSchema,
+  })
+  .refine((e) => e.run.minDifficulty <= e.run.maxDifficulty, {
+    path: ['run', 'minDifficulty'],
+    message: 'must not exceed run.maxDifficulty',
+  });
+export type Experiment = z.infer<typeof experimentSchema>;
+
+const arena = {
+  problemsPerStep: 12,
+  minDifficulty: 4,
+  maxDifficulty: 16,
+  grpo: {
+    numGenerations: 8,
+    temperature: 0.8,
+    maxCompletionLength: 150,
+    perDeviceTrainBatchSize: 24,
+    learningRate: 2e-3,
+    lrSchedulerType: 'constant',
+    warmupSteps: 5,
+    adamBeta2: 0.95,
+  },
+  lora: { initNoise: { absolute: 0.01 } },
+} as const;
+
+const main = ['zero-shot', 'grpo', 'grpo-self-cascade', 'moa-untrained', 'cooperative', 'agon'];
+const all = METHOD_NAMES.slice(0, METHOD_NAMES.indexOf('agon') + 1);
+
+const PRESETS = {
+  /** About a minute: proves that everything runs, trains next to nothing. */
+  smoke: {
+    methods: main,
+    seeds: [0],
+    run: { ...arena, maxSteps: 2, problemsPerStep: 2 },
+    eval: { problems: 40, validationProblems: 20 },
+  },
+  /** The default: the arena's main table in less than 20 minutes on two cores. */
+  quick: { methods: main, seeds: [0], run: { ...arena, maxSteps: 40 }, eval: { problems: 500 } },
+  /** All eight methods, five seeds: hours. */
+  full: {
+    methods: all,
+    seeds: [0, 1, 2, 3, 4],
+    run: { ...arena, problemsPerStep: 24, maxSteps: 100 },
+    eval: { problems: 1000 },
+  },
+} as const;
+
+export const PRESET_NAMES = Object.keys(PRESETS) as (keyof typeof PRESETS)[];
+
+/** A preset as a checked experiment. @throws naming the presets there are */
+export function preset(name: string): Experiment {
+  if (!(name in PRESETS)) throw new Error(`unknown preset '${name}': allowed are ${PRESET_NAMES.join(', ')}`);
+  return parseExperiment({ name, ...PRESETS[name as keyof typeof PRESETS] }, `preset ${name}`);
+}
+
+/** Checks an experiment, fills in defaults. @throws naming `where` and each field that does not fit */
+export function parseExperiment(value: unknown, where: string): Experiment {
+  return check(experimentSchema, value, where);
+}

@@ -1,0 +1,152 @@
+/**
+ * A whole experiment: every method at every seed, trained, evaluated, and gathered as the table's records.
+ *
+ * Methods that share a training row share the run. Finished parts are read, so calling it again is cheap and
+ * calling it after a kill goes on. Left out: tables and figures (analysis/), display (cli/, notebooks).
+ */
+import type { Adapters, World } from '../agon/attempt.js';
+import { METHODS, type Method, methodByName, type TrainingRow } from '../agon/methods.js';
+import { generate } from '../rollouts/generate.js';
+import { currentBackend } from '../tensors/backend.js';
+import type { Experiment } from './config.js';
+import { evaluateMethod, methodResult } from './evaluate.js';
+import type { MethodResult } from './result.js';
+import { trainingProblems, trainRun } from './run.js';
+import { hashBase, type Metrics, openRun, type RunFolder } from './store.js';
+
+/** What happens, for a display to show. */
+export type ExperimentEvent =
+  | { readonly kind: 'run'; readonly run: RunFolder; readonly maxSteps: number }
+  | { readonly kind: 'step'; readonly run: RunFolder; readonly step: number; readonly metrics: Metrics }
+  | { readonly kind: 'eval'; readonly what: string; readonly done: number; readonly total: number }
+  | { readonly kind: 'result'; readonly result: MethodResult };
+
+export interface ExperimentOptions {
+  readonly signal?: AbortSignal;
+  readonly onEvent?: (event: ExperimentEvent) => void;
+  readonly runsFolder?: string;
+}
+
+export interface ExperimentResults {
+  /** Direction chosen on the validation split: what the table shows. */
+  readonly results: readonly MethodResult[];
+  /** Direction chosen on the held-out set itself, as the paper did. */
+  readonly bestOnHeldout: readonly MethodResult[];
+  /** Training metrics by run, untrained methods left out. */
+  readonly metrics: Readonly<Record<string, readonly Metrics[]>>;
+}
+
+/** @throws Interrupted when the signal was aborted; what was finished is saved */
+export async function runExperiment(
+  world: World,
+  experiment: Experiment,
+  options: ExperimentOptions = {},
+): Promise<ExperimentResults> {
+  const results: MethodResult[] = [];
+  const bestOnHeldout: MethodResult[] = [];
+  const metrics: Record<string, readonly Metrics[]> = {};
+  for (const seed of experiment.seeds) {
+    const runs = new Map<TrainingRow | undefined, { run: RunFolder; adapters: Adapters; metrics: readonly Metrics[] }>();
+    for (const name of experiment.methods) {
+      const method = methodByName(name);
+      let trained = runs.get(method.training);
+      if (!trained) {
+        trained = await trainFor(world, experiment, method, seed, options);
+        runs.set(method.training, trained);
+        if (method.training) metrics[trained.run.id] = trained.metrics;
+      }
+      const { run, adapters } = trained;
+      const config = { ...run.identity.config, maxCompletionLength: experiment.run.grpo.maxCompletionLength };
+      const outcomes = await evaluateMethod(world, run.path, method, adapters, config, experiment.eval, {
+        onProgress: (done, total, what) => options.onEvent?.({ kind: 'eval', what, done, total }),
+      });
+      const steps = trained.metrics.length;
+      const facts = {
+        seed,
+        steps,
+        runId: run.id,
+        ...(steps > 0 ? { secondsPerStep: median(trained.metrics.map((m) => m.step_time!)) } : {}),
+      };
+      const result = methodResult(method, outcomes.chosen, facts);
+      results.push(result);
+      bestOnHeldout.push(methodResult(method, outcomes.bestOnHeldout, facts));
+      options.onEvent?.({ kind: 'result', result });
+    }
+  }
+  return { results, bestOnHeldout, metrics };
+}
+
+async function trainFor(
+  world: World,
+  experiment: Experiment,
+  method: Method,
+  seed: number,
+  { signal, onEvent, runsFolder }: ExperimentOptions,
+) {
+  const identity = {
+    training: method.training ?? null,
+    config: { ...experiment.run, seed },
+    baseHash: hashBase(world.base),
+    backend: currentBackend().name,
+  };
+  const run = openRun(identity, runsFolder);
+  if (!method.training) return { run, adapters: {}, metrics: [] };
+  onEvent?.({ kind: 'run', run, maxSteps: experiment.run.maxSteps });
+  const trained = await trainRun(world, run, {
+    ...(signal ? { signal } : {}),
+    onStep: (step, metrics) => onEvent?.({ kind: 'step', run, step, metrics }),
+  });
+  return { run, ...trained };
+}
+
+/** What a plan says before anything runs. */
+export interface Plan {
+  readonly trainingRuns: number;
+  readonly stepsPerRun: number;
+  readonly rolloutsPerStep: number;
+  /** Measured just now, on this machine. */
+  readonly samplingTokensPerSecond: number;
+  /** Estimate for the whole experiment if nothing is finished yet, in seconds. */
+  readonly seconds: number;
+}
+
+/** Training a token costs about this many times sampling one, on the arena (results/LOG.md). */
+const TRAINING_COST = 1.6;
+/** Completions grow under training; evaluation and start-up come on top. */
+const GROWTH = 1.25;
+
+/** Measures the sampling rate for a second or two and says what an experiment will take. */
+export async function planExperiment(world: World, experiment: Experiment): Promise<Plan> {
+  const { run, seeds, methods } = experiment;
+  const rows = new Set(METHODS.filter((m) => methods.includes(m.name) && m.training).map((m) => m.training));
+  const problems = trainingProblems(world, { ...run, seed: 0, maxSteps: 1, problemsPerStep: 64 });
+  const requests = [...problems, ...problems].map((p, i) => ({
+    promptIds: world.tokenizer.encodePrompt([{ role: 'user', content: p.question }]),
+    names: ['plan', i],
+  }));
+  const { eosId, padId } = world.tokenizer;
+  const options = { ...run.grpo, topP: 1, eosId, padId };
+  await generate(world.pool, { base: world.base, adapter: undefined }, requests.slice(0, 4), options, 2); // warm-up
+  const start = performance.now();
+  const rollouts = await generate(world.pool, { base: world.base, adapter: undefined }, requests, options, 64);
+  const elapsed = (performance.now() - start) / 1000;
+  const tokens = rollouts.reduce((sum, r) => sum + r.completionIds.length, 0);
+  const rate = tokens / elapsed;
+  const rolloutsPerStep = 2 * run.grpo.numGenerations * run.problemsPerStep;
+  const perRollout = (GROWTH * tokens) / rollouts.length / rate;
+  const step = rolloutsPerStep * perRollout * (1 + TRAINING_COST);
+  const evaluations = methods.length * 2 * (experiment.eval.problems + experiment.eval.validationProblems);
+  return {
+    trainingRuns: rows.size * seeds.length,
+    stepsPerRun: run.maxSteps,
+    rolloutsPerStep,
+    samplingTokensPerSecond: rate,
+    seconds: seeds.length * (rows.size * run.maxSteps * step + evaluations * perRollout),
+  };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}

@@ -1,0 +1,140 @@
+/**
+ * Runs as folders: `results/runs/<id>/` with config.json, metrics.jsonl (a line per step), eval.jsonl (a line
+ * per problem and stage), A/ and B/ (PEFT folders) and state/ (what resuming needs).
+ *
+ * A checkpoint is one file replaced atomically, so a run killed at any moment goes on from its last whole
+ * step: metrics lines after it are dropped and made again, alike. Left out: what a step does (run.ts).
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { TrainingRow } from '../agon/methods.js';
+import { appendJsonl, readJson, readJsonl, ROOT, writeFileAtomic, writeJson } from '../files.js';
+import type { Trainee } from '../grpo/update.js';
+import { type HostTensor, readSafetensors, writeAdapter, writeSafetensors } from '../model/index.js';
+import type { RunConfig } from './config.js';
+
+export const RUNS_FOLDER = join(ROOT, 'results', 'runs');
+
+/** One line of metrics.jsonl: TRL's names, streams and adapters as prefixes. */
+export type Metrics = Record<string, number>;
+const metricsSchema = z.record(z.string(), z.number());
+
+/** What stands in config.json: everything the run's result follows from. */
+export interface RunIdentity {
+  /** The training row; null for the untrained base, which is only evaluated. */
+  readonly training: TrainingRow | null;
+  readonly config: RunConfig;
+  /** SHA-256 of the base's weights. */
+  readonly baseHash: string;
+  /** Numbers agree between backends to rounding only, so a run belongs to one. */
+  readonly backend: string;
+}
+
+export interface RunFolder {
+  readonly id: string;
+  readonly path: string;
+  readonly identity: RunIdentity;
+}
+
+/** SHA-256 of a base model's weight file. */
+export function hashBase(folder: string): string {
+  return createHash('sha256').update(readFileSync(join(folder, 'model.safetensors'))).digest('hex');
+}
+
+/**
+ * The folder of a run, made with its config.json when it is not there yet.
+ * @throws when the folder exists but holds another run's config or none at all
+ */
+export function openRun(identity: RunIdentity, runsFolder = RUNS_FOLDER): RunFolder {
+  const text = JSON.stringify(identity);
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
+  const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
+  const path = join(runsFolder, id);
+  const configPath = join(path, 'config.json');
+  if (existsSync(configPath)) {
+    const found = readJson(configPath, z.unknown());
+    if (JSON.stringify(found) !== text)
+      throw new Error(`${configPath} is not the config of run ${id}: it was changed; restore it or delete the folder`);
+  } else {
+    if (existsSync(path) && readdirSync(path).length > 0)
+      throw new Error(`${path} holds files but no config.json: a half-copied run; delete the folder or copy it whole`);
+    mkdirSync(path, { recursive: true });
+    writeJson(configPath, identity);
+  }
+  return { id, path, identity };
+}
+
+/** The metrics so far, one record per finished step. */
+export function readMetrics(run: RunFolder): Metrics[] {
+  return readJsonl(join(run.path, 'metrics.jsonl'), metricsSchema);
+}
+
+export function appendMetrics(run: RunFolder, metrics: Metrics): void {
+  appendJsonl(join(run.path, 'metrics.jsonl'), metrics);
+}
+
+/** Drops the metrics of steps after the last checkpoint, which a killed process left. */
+export function truncateMetrics(run: RunFolder, steps: number): Metrics[] {
+  const all = readMetrics(run);
+  const kept = all.filter((line) => line.step! < steps);
+  if (kept.length !== steps)
+    throw new Error(`${join(run.path, 'metrics.jsonl')}: ${kept.length} lines for ${steps} finished steps; delete the folder ${run.path}`);
+  if (kept.length < all.length)
+    writeFileAtomic(join(run.path, 'metrics.jsonl'), kept.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return kept;
+}
+
+const checkpointPath = (run: RunFolder) => join(run.path, 'state', 'checkpoint.safetensors');
+
+/** Writes everything that resuming needs, replacing the last checkpoint whole. `step`: finished steps. */
+export function saveCheckpoint(run: RunFolder, step: number, trainees: Record<string, Trainee>): void {
+  const tensors: Record<string, HostTensor> = {};
+  const metadata: Record<string, string> = { step: String(step) };
+  for (const [name, { adapter, optimizer }] of Object.entries(trainees)) {
+    metadata[`${name}/optimizer_step`] = String(optimizer.step);
+    for (const [key, tensor] of Object.entries(adapter.weights)) {
+      tensors[`${name}/param/${key}`] = tensor;
+      tensors[`${name}/m/${key}`] = { shape: tensor.shape, data: optimizer.m[key]! };
+      tensors[`${name}/v/${key}`] = { shape: tensor.shape, data: optimizer.v[key]! };
+    }
+  }
+  mkdirSync(join(run.path, 'state'), { recursive: true });
+  writeSafetensors(checkpointPath(run), tensors, { metadata });
+}
+
+/**
+ * Restores trainees in place from the last checkpoint.
+ * @returns finished steps; 0 when there is no checkpoint yet
+ * @throws naming the file and tensor when the checkpoint is damaged or of other shapes
+ */
+export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>): number {
+  const path = checkpointPath(run);
+  if (!existsSync(path)) return 0;
+  const { tensors, metadata } = readSafetensors(path);
+  const number = (key: string): number => {
+    const value = Number(metadata[key]);
+    if (!Number.isInteger(value) || value < 0)
+      throw new Error(`${path}: metadata '${key}' is ${JSON.stringify(metadata[key])}: a whole number is needed`);
+    return value;
+  };
+  for (const [name, { adapter, optimizer }] of Object.entries(trainees)) {
+    optimizer.step = number(`${name}/optimizer_step`);
+    for (const [key, tensor] of Object.entries(adapter.weights)) {
+      const targets = { param: tensor.data, m: optimizer.m[key]!, v: optimizer.v[key]! };
+      for (const [kind, target] of Object.entries(targets)) {
+        const found = tensors[`${name}/${kind}/${key}`];
+        if (found?.data.length !== target.length)
+          throw new Error(`${path}: tensor '${name}/${kind}/${key}' is missing or not of shape [${tensor.shape}]`);
+        target.set(found.data);
+      }
+    }
+  }
+  return number('step');
+}
+
+/** Writes each adapter as a PEFT folder beside the run's log. */
+export function saveAdapters(run: RunFolder, trainees: Record<string, Trainee>, base: string): void {
+  for (const [name, { adapter }] of Object.entries(trainees)) writeAdapter(join(run.path, name), adapter, base);
+}

@@ -1,0 +1,8 @@
+/** The room's public face: the Qwen3 transformer, its cache, LoRA adapters, and their files. */
+export * from './cache.js';
+export * from './checkpoint.js';
+export * from './config.js';
+export * from './lora.js';
+export * from './peft.js';
+export * from './safetensors.js';
+export * from './transformer.js';

@@ -1,0 +1,184 @@
+/**
+ * The transformer's operations with hand-written gradients: RMS normalisation, rotary positions, SwiGLU,
+ * attention, and the embedding. Each is one node on the gradient tape: fewer tensors are kept and fewer kernels
+ * run than the composed operations need, and the embedding avoids a kernel that wasm lacks.
+ *
+ * What is trained never has to be stated: TensorFlow.js asks an operation for its gradient only when a watched
+ * tensor leads to it. Left out: second derivatives, dropout.
+ */
+import * as tf from '@tensorflow/tfjs';
+
+/** Added to the score of a key that must not be seen. Finite, so that a row of padding only stays finite. */
+const MASKED = -1e9;
+
+/** x / rms(x) over the last axis; the weight is multiplied on by the caller. RMSNorm, arXiv 1910.07467 eq. 4. */
+export function rmsNormalise<T extends tf.Tensor>(x: T, eps: number): T {
+  const op = tf.customGrad((input, save) => {
+    const x = input as tf.Tensor;
+    const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), eps));
+    const y = tf.mul(x, inverse);
+    (save as tf.GradSaveFunc)([y, inverse]);
+    return {
+      value: y,
+      gradFunc: (dy, saved) => {
+        const [y, inverse] = saved as [tf.Tensor, tf.Tensor];
+        return tf.mul(inverse, tf.sub(dy, tf.mul(y, tf.mean(tf.mul(dy, y), -1, true))));
+      },
+    };
+  });
+  return op(x) as T;
+}
+
+/** cos and sin of every position's angles, and the signed permutation that makes rotate-half a matMul. */
+export interface Rotary {
+  /** [R, 1, T, hd] */
+  readonly cos: tf.Tensor4D;
+  /** [R, 1, T, hd] */
+  readonly sin: tf.Tensor4D;
+  /** [hd, hd]: x @ swap = concat(-x[hd/2:], x[:hd/2]) */
+  readonly swap: tf.Tensor2D;
+}
+
+/** The rotary tables of positions [R, T] (float). RoPE, arXiv 2104.09864, in the half-split layout of Llama and Qwen. */
+export function rotary(positions: tf.Tensor2D, headDim: number, theta: number): Rotary {
+  return tf.tidy(() => {
+    const half = headDim / 2;
+    const frequencies = Float32Array.from({ length: headDim }, (_, i) => theta ** (-(i % half) / half));
+    const angles = tf.mul(
+      tf.reshape(positions, [positions.shape[0], 1, positions.shape[1], 1]),
+      tf.tensor1d(frequencies),
+    );
+    const swap = new Float32Array(headDim * headDim);
+    for (let i = 0; i < half; i++) {
+      swap[(i + half) * headDim + i] = -1;
+      swap[i * headDim + i + half] = 1;
+    }
+    return {
+      cos: tf.cos(angles) as tf.Tensor4D,
+      sin: tf.sin(angles) as tf.Tensor4D,
+      swap: tf.tensor2d(swap, [headDim, headDim]),
+    };
+  });
+}
+
+/** Turns each pair of x [R, H, T, hd] by its position's angle; the gradient turns back. */
+export function rotate(x: tf.Tensor4D, table: Rotary): tf.Tensor4D {
+  const op = tf.customGrad((input, save) => {
+    const x = input as tf.Tensor4D;
+    // Kept by the tape: the caller's tidy may end before the gradient is asked for.
+    (save as tf.GradSaveFunc)([table.cos, table.sin, table.swap]);
+    return {
+      value: tf.add(tf.mul(x, table.cos), tf.mul(swapHalves(x, table.swap), table.sin)),
+      gradFunc: (dy, saved) => {
+        const [cos, sin, swap] = saved as [tf.Tensor4D, tf.Tensor4D, tf.Tensor2D];
+        return tf.sub(tf.mul(dy, cos), tf.mul(swapHalves(dy as tf.Tensor4D, swap), sin));
+      },
+    };
+  });
+  return op(x) as tf.Tensor4D;
+}
+
+function swapHalves(x: tf.Tensor4D, swap: tf.Tensor2D): tf.Tensor4D {
+  return tf.reshape(tf.matMul(tf.reshape(x, [-1, x.shape[3]]), swap), x.shape);
+}
+
+/** silu(gate) * up, elementwise. SwiGLU, arXiv 2002.05202. */
+export function swiglu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
+  const op = tf.customGrad((gateInput, upInput, save) => {
+    const [gate, up] = [gateInput as tf.Tensor, upInput as tf.Tensor];
+    const sigmoid = tf.sigmoid(gate);
+    const silu = tf.mul(gate, sigmoid);
+    (save as tf.GradSaveFunc)([sigmoid, silu, up]);
+    return {
+      value: tf.mul(silu, up),
+      gradFunc: (dy, saved) => {
+        const [sigmoid, silu, up] = saved as [tf.Tensor, tf.Tensor, tf.Tensor];
+        // silu' = sigmoid + silu (1 - sigmoid)
+        const slope = tf.sub(tf.add(sigmoid, silu), tf.mul(silu, sigmoid));
+        return [tf.mul(tf.mul(dy, up), slope), tf.mul(dy, silu)];
+      },
+    };
+  });
+  return op(gate, up) as tf.Tensor2D;
+}
+
+/**
+ * Softmax attention with grouped queries: query head h reads key head floor(h / (H / Hkv)).
+ * The query heads of one key head are stacked in the rows of one matrix, so no key is repeated.
+ * @param q [R, H, T, hd]
+ * @param k [R, Hkv, S, hd]
+ * @param v [R, Hkv, S, hd]
+ * @param bias [R, 1, T, S], added to the scores (see attentionBias)
+ * @returns [R, H, T, hd]
+ */
+export function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, bias: tf.Tensor4D): tf.Tensor4D {
+  const [R, H, T, hd] = q.shape;
+  const [Hkv, S] = [k.shape[1], k.shape[2]];
+  const stackQueries = (x: tf.Tensor) => tf.reshape(x, [R * Hkv, (H / Hkv) * T, hd]) as tf.Tensor3D;
+  const stackKeys = (x: tf.Tensor) => tf.reshape(x, [R * Hkv, S, hd]) as tf.Tensor3D;
+  const scale = 1 / Math.sqrt(hd);
+  const op = tf.customGrad((qInput, kInput, vInput, save) => {
+    const query = tf.mul(stackQueries(qInput as tf.Tensor), scale);
+    const key = stackKeys(kInput as tf.Tensor);
+    const value = stackKeys(vInput as tf.Tensor);
+    const scores = tf.reshape(tf.matMul(query, key, false, true), [R, H, T, S]);
+    const p = tf.reshape(tf.softmax(tf.add(scores, bias)), [R * Hkv, (H / Hkv) * T, S]) as tf.Tensor3D;
+    const out = tf.matMul(p, value);
+    (save as tf.GradSaveFunc)([query, key, value, p, out]);
+    return {
+      value: tf.reshape(out, q.shape),
+      gradFunc: (dy, saved) => {
+        const [query, key, value, p, out] = saved as [
+          tf.Tensor3D,
+          tf.Tensor3D,
+          tf.Tensor3D,
+          tf.Tensor3D,
+          tf.Tensor3D,
+        ];
+        const dOut = stackQueries(dy);
+        const dV = tf.matMul(p, dOut, true, false);
+        const dP = tf.matMul(dOut, value, false, true);
+        // The softmax's gradient needs sum_s dP p, which is dOut . out (arXiv 2205.14135, appendix B.4).
+        const dScores = tf.mul(p, tf.sub(dP, tf.sum(tf.mul(dOut, out), -1, true))) as tf.Tensor3D;
+        const dQ = tf.mul(tf.matMul(dScores, key), scale);
+        const dK = tf.matMul(dScores, query, true, false);
+        return [tf.reshape(dQ, q.shape), tf.reshape(dK, k.shape), tf.reshape(dV, v.shape)];
+      },
+    };
+  });
+  return op(q, k, v) as tf.Tensor4D;
+}
+
+/**
+ * The bias that keeps a query from keys after it and from padding.
+ * @param mask [R, T] float, 1 at real tokens
+ * @returns [R, 1, T, T], 0 where seen
+ */
+export function attentionBias(mask: tf.Tensor2D): tf.Tensor4D {
+  return tf.tidy(() => {
+    const [R, T] = mask.shape;
+    const causal = Float32Array.from({ length: T * T }, (_, i) => (i % T <= Math.floor(i / T) ? 1 : 0));
+    const seen = tf.mul(tf.reshape(mask, [R, 1, 1, T]), tf.tensor(causal, [1, 1, T, T]));
+    return hidingBias(seen) as tf.Tensor4D;
+  });
+}
+
+/** 0 where `seen` is 1, and a very negative number where it is 0. */
+export function hidingBias<T extends tf.Tensor>(seen: T): T {
+  return tf.tidy(() => tf.mul(tf.sub(1, seen), MASKED) as T);
+}
+
+/** Rows of the table [V, d] at ids [N] (int32). The gradient is a one-hot product: wasm has no scatter-add. */
+export function embed(table: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor2D {
+  const op = tf.customGrad((table, save) => {
+    (save as tf.GradSaveFunc)([ids]);
+    return {
+      value: tf.gather(table as tf.Tensor2D, ids),
+      gradFunc: (dy, saved) => {
+        const oneHot = tf.oneHot(saved[0] as tf.Tensor1D, (table as tf.Tensor2D).shape[0], 1, 0, 'float32');
+        return tf.matMul(tf.transpose(oneHot), dy as tf.Tensor2D);
+      },
+    };
+  });
+  return op(table) as tf.Tensor2D;
+}

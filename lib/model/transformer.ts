@@ -1,0 +1,177 @@
+/**
+ * The Qwen3 transformer: token ids in, hidden states and logits out, differentiable in the base's weights and in
+ * a LoRA adapter's (arXiv 2505.09388; layers as in transformers' Qwen3ForCausalLM).
+ *
+ * Linear weights lie in memory as [in, out], transposed against the file: wasm multiplies fast only when both
+ * matrices are rank 2 and untransposed. Left out: the KV cache (cache.ts), files (checkpoint.ts), activation
+ * checkpointing.
+ */
+import * as tf from '@tensorflow/tfjs';
+import type { Random } from '../random.js';
+import { registerBatchedMatMul } from './batched-matmul.js';
+import { isLinear, type ModelConfig, parameterShapes } from './config.js';
+import {
+  attention,
+  attentionBias,
+  embed,
+  type Rotary,
+  rmsNormalise,
+  rotary,
+  rotate,
+  swiglu,
+} from './operations.js';
+import type { HostTensor } from './safetensors.js';
+
+/** Parameters by their Hugging Face names; linear ones are [in, out] (see above). */
+export type Weights = Readonly<Record<string, tf.Tensor>>;
+
+/** A model in memory. Several may share weights: `dispose` frees only what this one brought. */
+export interface Model {
+  readonly config: ModelConfig;
+  readonly weights: Weights;
+  dispose(): void;
+}
+
+/** A LoRA adapter in the backend: PEFT names, lora_A [r, in] and lora_B [out, r] (see lora.ts). */
+export interface LoraTensors {
+  /** alpha / r */
+  readonly scale: number;
+  readonly weights: Readonly<Record<string, tf.Tensor2D>>;
+}
+
+/** What a layer asks for: from rotated queries [R, H, T, hd] and this call's keys and values, the mixed values. */
+export type Attend = (layer: number, q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D) => tf.Tensor4D;
+
+/** The name PEFT gives to a LoRA matrix of a linear module, e.g. of `model.layers.0.self_attn.q_proj`. */
+export function loraName(module: string, matrix: 'A' | 'B'): string {
+  return `base_model.model.${module}.lora_${matrix}.weight`;
+}
+
+/**
+ * The final, normalised hidden states.
+ * @param ids [R, T] int32
+ * @param attentionMask [R, T], 1 at real tokens and 0 at padding, left or right; padding changes no real token
+ * @param lora added unmerged, so that gradients reach it
+ * @returns [R, T, d]; rows of padding are finite and mean nothing
+ */
+export function forward(
+  model: Model,
+  ids: tf.Tensor2D,
+  attentionMask: tf.Tensor2D,
+  lora?: LoraTensors,
+): tf.Tensor3D {
+  const [R, T] = ids.shape;
+  return tf.tidy(() => {
+    const mask = tf.cast(attentionMask, 'float32');
+    const table = rotary(positionsOf(mask), model.config.head_dim, model.config.rope_theta);
+    const bias = attentionBias(mask);
+    const hidden = runLayers(model, ids, table, (_layer, q, k, v) => attention(q, k, v, bias), lora);
+    return tf.reshape(hidden, [R, T, model.config.hidden_size]);
+  });
+}
+
+/**
+ * Next-token logits.
+ * @param hidden [..., d], as `forward` gives it
+ * @returns [..., V]
+ */
+export function logits<T extends tf.Tensor>(model: Model, hidden: T): T {
+  return tf.tidy(() => {
+    const d = model.config.hidden_size;
+    const head = model.config.tie_word_embeddings
+      ? (tf.transpose(model.weights['model.embed_tokens.weight']!) as tf.Tensor2D)
+      : (model.weights['lm_head.weight'] as tf.Tensor2D);
+    const flat = tf.matMul(tf.reshape(hidden as tf.Tensor, [-1, d]) as tf.Tensor2D, head);
+    return tf.reshape(flat, [...hidden.shape.slice(0, -1), model.config.vocab_size]) as tf.Tensor as T;
+  });
+}
+
+/** Positions count real tokens, so that padding on either side gives the numbers of the unpadded row. */
+export function positionsOf(mask: tf.Tensor2D): tf.Tensor2D {
+  return tf.tidy(() => tf.relu(tf.sub(tf.cumsum(mask, 1), 1)) as tf.Tensor2D);
+}
+
+/**
+ * Embedding, every layer and the final norm, with attention left to the caller (with or without a cache).
+ * @param ids [R, T] int32
+ * @returns [R * T, d]
+ */
+export function runLayers(
+  model: Model,
+  ids: tf.Tensor2D,
+  table: Rotary,
+  attend: Attend,
+  lora?: LoraTensors,
+): tf.Tensor2D {
+  const { config, weights } = model;
+  const [R, T] = ids.shape;
+  const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
+
+  const norm = <S extends tf.Tensor>(x: S, name: string): S => tf.mul(rmsNormalise(x, eps), weights[name]!);
+  const linear = (x: tf.Tensor2D, module: string): tf.Tensor2D => {
+    const y: tf.Tensor2D = tf.matMul(x, weights[`${module}.weight`] as tf.Tensor2D);
+    const A = lora?.weights[loraName(module, 'A')];
+    const B = lora?.weights[loraName(module, 'B')];
+    if (!lora || !A || !B) return y;
+    return tf.add(y, tf.matMul(tf.matMul(x, tf.transpose(A)), tf.mul(tf.transpose(B), lora.scale)));
+  };
+  /** [R * T, heads * hd] -> [R, heads, T, hd] */
+  const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, T, n, hd]) as tf.Tensor4D;
+  const headsFirst = (x: tf.Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
+
+  let x = embed(weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
+  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
+    const at = `model.layers.${layer}`;
+    const normed = norm(x, `${at}.input_layernorm.weight`);
+    const q = norm(heads(linear(normed, `${at}.self_attn.q_proj`), H), `${at}.self_attn.q_norm.weight`);
+    const k = norm(heads(linear(normed, `${at}.self_attn.k_proj`), Hkv), `${at}.self_attn.k_norm.weight`);
+    const v = heads(linear(normed, `${at}.self_attn.v_proj`), Hkv);
+    const mixed = attend(layer, rotate(headsFirst(q), table), rotate(headsFirst(k), table), headsFirst(v));
+    x = tf.add(x, linear(tf.reshape(headsFirst(mixed), [R * T, H * hd]), `${at}.self_attn.o_proj`));
+    const normed2 = norm(x, `${at}.post_attention_layernorm.weight`);
+    const inner = swiglu(linear(normed2, `${at}.mlp.gate_proj`), linear(normed2, `${at}.mlp.up_proj`));
+    x = tf.add(x, linear(inner, `${at}.mlp.down_proj`));
+  }
+  return norm(x, 'model.norm.weight');
+}
+
+/** A new model: weights ~ N(0, std), norms one (transformers' initialisation). */
+export function initModel(config: ModelConfig, random: Random, std = 0.02): Model {
+  return uploadModel(config, (_name, shape) => {
+    const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
+    return { shape, data: shape.length === 1 ? data.fill(1) : data.map(() => std * random.normal()) };
+  });
+}
+
+/** Puts a model's parameters, in the file's shapes, into the backend one by one. */
+export function uploadModel(
+  config: ModelConfig,
+  parameter: (name: string, shape: readonly number[]) => HostTensor,
+): Model {
+  registerBatchedMatMul();
+  const weights: Record<string, tf.Tensor> = {};
+  const dispose = () => tf.dispose(weights);
+  try {
+    for (const [name, shape] of parameterShapes(config)) {
+      const host = tf.tensor(parameter(name, shape).data, [...shape], 'float32');
+      weights[name] = isLinear(name) ? tf.transpose(host) : host;
+      if (isLinear(name)) host.dispose();
+    }
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+  return { config, weights, dispose };
+}
+
+/** A model's parameters in the file's names and shapes. */
+export function downloadModel(model: Model): Record<string, HostTensor> {
+  const host: Record<string, HostTensor> = {};
+  for (const [name, shape] of parameterShapes(model.config)) {
+    const weight = model.weights[name]!;
+    const inFile = isLinear(name) ? tf.transpose(weight) : weight;
+    host[name] = { shape, data: inFile.dataSync<'float32'>() as Float32Array };
+    if (inFile !== weight) inFile.dispose();
+  }
+  return host;
+}

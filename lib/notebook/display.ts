@@ -1,0 +1,104 @@
+/**
+ * What a cell calls to show something: a figure, a table, a piece of Markdown. In a notebook each sends one
+ * output with every form a viewer may want (JupyterLab draws the Plotly figure, GitHub shows the picture, a
+ * terminal reads the text); in plain Node the text is printed.
+ *
+ * Left out: HTML (JupyterLab would prefer it over the picture, GitHub strips it) and widgets.
+ */
+import { DataFrame } from 'danfojs-node';
+import { toPng } from '../analysis/export.js';
+import { toMarkdown } from '../analysis/formats.js';
+import { inNotebook, type NotebookOutput, writeOutput } from './output.js';
+
+type Figure = Parameters<typeof toPng>[0];
+
+/** Size of a figure whose layout names none, in CSS pixels. */
+const DEFAULT_SIZE = { width: 800, height: 480 };
+
+/** Shows a Plotly figure: interactive where the viewer can, else as a picture. */
+export async function showFigure(figure: Figure): Promise<void> {
+  const text = describeFigure(figure);
+  if (!inNotebook()) {
+    console.log(text);
+    return;
+  }
+  const { data, layout } = figure;
+  const size = { width: layout.width ?? DEFAULT_SIZE.width, height: layout.height ?? DEFAULT_SIZE.height };
+  const png = await toPng(figure, size);
+  writeOutput({
+    data: {
+      'application/vnd.plotly.v1+json': { data, layout, config: figure.config },
+      'image/png': png.toString('base64'),
+      'text/plain': text,
+    },
+    metadata: { 'image/png': size },
+  });
+}
+
+/**
+ * Shows a table: a danfojs DataFrame, or rows whose keys are the columns and whose values are texts, numbers,
+ * booleans, or nothing.
+ * @throws when there are no rows, a row has other columns than the first, or a value is something else
+ */
+export function showTable(table: DataFrame | readonly object[]): void {
+  const markdown = alignColumns(toMarkdown(Array.isArray(table) ? fromRows(table) : (table as DataFrame)));
+  show(markdown, { data: { 'text/markdown': markdown, 'text/plain': markdown } });
+}
+
+/** Shows Markdown, formulas between dollar signs included. */
+export function showMarkdown(markdown: string): void {
+  show(markdown, { data: { 'text/markdown': markdown, 'text/plain': markdown } });
+}
+
+function show(text: string, output: NotebookOutput): void {
+  if (inNotebook()) writeOutput(output);
+  else console.log(text);
+}
+
+function fromRows(rows: readonly object[]): DataFrame {
+  const columns = Object.keys(rows[0] ?? {});
+  if (columns.length === 0) throw new Error('showTable: there is nothing to show: no rows, or no columns');
+  const values = rows.map((row, i) => {
+    const cells = new Map<string, unknown>(Object.entries(row));
+    if (cells.size !== columns.length || columns.some((column) => !cells.has(column)))
+      throw new Error(
+        `showTable: row ${i + 1} has the columns ${[...cells.keys()].join(', ')}; row 1 has ${columns.join(', ')}`,
+      );
+    return columns.map((column) => {
+      const value = cells.get(column) ?? Number.NaN;
+      if (typeof value === 'object' || typeof value === 'function')
+        throw new Error(
+          `showTable: row ${i + 1}, ${column}: found ${JSON.stringify(value)}; allowed are texts, numbers, booleans`,
+        );
+      return value;
+    });
+  });
+  return new DataFrame(values, { columns });
+}
+
+/** Pads the cells of a Markdown table, numbers to the right, so that it also reads well as plain text. */
+export function alignColumns(markdown: string): string {
+  const rows = markdown
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.slice(2, -2).split(/(?<!\\) \| /));
+  const rule = rows[1] ?? [];
+  const widths = rule.map((_, c) => Math.max(3, ...rows.map((row) => row[c]!.length)));
+  const pad = (cell: string, c: number, r: number) => {
+    const right = rule[c]!.endsWith(':') && !rule[c]!.startsWith(':');
+    if (r === 1) return right ? `${'-'.repeat(widths[c]! - 1)}:` : `:${'-'.repeat(widths[c]! - 1)}`;
+    return right ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!);
+  };
+  return rows.map((row, r) => `| ${row.map((cell, c) => pad(cell, c, r)).join(' | ')} |\n`).join('');
+}
+
+function describeFigure({ data, layout }: Figure): string {
+  const title = typeof layout.title === 'string' ? layout.title : layout.title?.text;
+  const traces = data.map((trace, i) => ('name' in trace && trace.name ? trace.name : `trace ${i + 1}`));
+  const plain = (text: string) =>
+    text
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim();
+  return `Figure: ${plain(title ?? 'without a title')} (${traces.map((name) => plain(String(name))).join(', ')})`;
+}

@@ -1,0 +1,134 @@
+/**
+ * A pool of worker threads, each with a backend of its own, that runs plain functions on plain data.
+ *
+ * A job is a reference to an exported function (module address and name) and one serialisable argument. The
+ * caller cuts its work into jobs by its config alone, never by the number of workers, and `map` returns the
+ * results in the order of the jobs: so a result does not depend on how many workers there are. With 0 workers
+ * the jobs run in this thread (native TensorFlow uses all cores by itself; tests and notebooks look inside).
+ *
+ * Left out: moving work between machines.
+ */
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { currentBackend } from './backend.js';
+
+/** An exported function of a module: `{ module: import.meta.url, name: 'generateShard' }`. */
+export interface JobFunction<In, Out> {
+  readonly module: string;
+  readonly name: string;
+  /** The function itself: what an inline pool calls. */
+  readonly call: (input: In) => Promise<Out>;
+}
+
+export interface Pool {
+  /** Worker threads; 0 means the jobs run in the calling thread. */
+  readonly workers: number;
+  /** Runs every input and resolves to the outputs in the inputs' order. The first error rejects. */
+  map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[], onDone?: (done: number) => void): Promise<Out[]>;
+  close(): Promise<void>;
+}
+
+interface Task {
+  readonly module: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * Starts a pool on the current backend.
+ * @param workers default: 0 where the backend uses all cores by itself, else one per core (at most 16).
+ * @throws when `workers` is not a whole number from 0 to 64
+ */
+export function createPool(workers: number = defaultWorkers()): Pool {
+  if (!Number.isInteger(workers) || workers < 0 || workers > 64)
+    throw new Error(`workers: ${workers} is not a whole number from 0 to 64`);
+  return workers === 0 ? inlinePool() : threadPool(workers);
+}
+
+function defaultWorkers(): number {
+  return currentBackend().threaded ? 0 : Math.min(16, availableParallelism());
+}
+
+function inlinePool(): Pool {
+  return {
+    workers: 0,
+    async map(job, inputs, onDone) {
+      const outputs = [];
+      for (const input of inputs) {
+        outputs.push(await job.call(input));
+        onDone?.(outputs.length);
+        await new Promise(setImmediate); // lets timers, signals and a notebook's display run between jobs
+      }
+      return outputs;
+    },
+    async close() {},
+  };
+}
+
+function threadPool(count: number): Pool {
+  const queue: Task[] = [];
+  const running = new Map<Worker, Task>();
+  const idle: Worker[] = [];
+  let broken: Error | undefined;
+
+  const fail = (error: Error): void => {
+    broken ??= error;
+    for (const task of [...running.values(), ...queue.splice(0)]) task.reject(error);
+    running.clear();
+  };
+  const pump = (): void => {
+    while (idle.length > 0 && queue.length > 0) {
+      const worker = idle.pop()!;
+      const task = queue.shift()!;
+      running.set(worker, task);
+      worker.ref();
+      worker.postMessage({ module: task.module, name: task.name, input: task.input });
+    }
+  };
+  const threads = Array.from({ length: count }, () => {
+    const worker = new Worker(new URL('./worker.js', import.meta.url), {
+      workerData: { backend: currentBackend().name },
+    });
+    worker.on('message', (message: { output?: unknown; error?: Error }) => {
+      const task = running.get(worker);
+      running.delete(worker);
+      idle.push(worker);
+      worker.unref(); // an idle pool does not keep the process alive
+      if (message.error) task?.reject(message.error);
+      else task?.resolve(message.output);
+      pump();
+    });
+    worker.on('error', fail);
+    worker.on('exit', (code) => {
+      if (code !== 0) fail(new Error(`a worker thread ended with code ${code}`));
+    });
+    worker.unref();
+    idle.push(worker);
+    return worker;
+  });
+  return {
+    workers: count,
+    async map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[], onDone?: (done: number) => void) {
+      if (broken) throw broken;
+      let done = 0;
+      const results = inputs.map(
+        (input) =>
+          new Promise<Out>((resolve, reject) => {
+            const finish = (value: unknown) => {
+              onDone?.(++done);
+              resolve(value as Out);
+            };
+            queue.push({ module: job.module, name: job.name, input, resolve: finish, reject });
+          }),
+      );
+      pump();
+      return Promise.all(results);
+    },
+    async close() {
+      broken ??= new Error('the pool is closed');
+      await Promise.all(threads.map((worker) => worker.terminate()));
+    },
+  };
+}

@@ -1,0 +1,18 @@
+/** The thread behind the pool: starts its backend, then calls the functions it is sent, one at a time. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { initBackend } from './backend.js';
+
+const port = parentPort;
+if (!port) throw new Error('this file runs as a worker thread of the pool');
+
+const ready = initBackend((workerData as { backend: string }).backend);
+
+port.on('message', async (message: { module: string; name: string; input: unknown }) => {
+  try {
+    await ready;
+    const loaded = (await import(message.module)) as Record<string, (input: unknown) => Promise<unknown>>;
+    port.postMessage({ output: await loaded[message.name]!(message.input) });
+  } catch (error) {
+    port.postMessage({ error: error instanceof Error ? error : new Error(String(error)) });
+  }
+});

@@ -1,0 +1,12 @@
+/** The room of text: tokens, prompts, parsing, withholding. */
+export { parseCompletion } from './parse.js';
+export {
+  ARENA_STYLE,
+  buildPrompt,
+  ENGLISH_STYLE,
+  type Message,
+  PROMPT_STYLES,
+  type PromptStyle,
+} from './prompts.js';
+export { loadTokenizer, type Tokenizer } from './tokenizer.js';
+export { type Shown, shownSummary, WITHHELD, withholdAnswer } from './withhold.js';

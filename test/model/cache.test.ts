@@ -1,0 +1,54 @@
+/** Cached decoding against the full forward pass; rows that leave, rows that multiply; nothing leaks. */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import * as tf from '@tensorflow/tfjs';
+import { decodeStep, type Model, prefill } from '../../lib/model/index.js';
+import { initBackend } from '../../lib/tensors/backend.js';
+import { assertClose, realLogits, smallModel } from './support.js';
+
+before(async () => {
+  await initBackend();
+});
+
+const PROMPTS = [
+  [5, 6, 7, 8, 9, 10],
+  [11, 12, 13],
+  [1, 2, 3, 4],
+];
+const WIDTH = 6;
+const ids = PROMPTS.map((p) => [...Array(WIDTH - p.length).fill(0), ...p] as number[]);
+const mask = PROMPTS.map((p) => [...Array(WIDTH - p.length).fill(0), ...p.map(() => 1)] as number[]);
+const start = (model: Model) => {
+  const [idTensor, maskTensor] = [
+    tf.tensor2d(ids, undefined, 'int32'),
+    tf.tensor2d(mask, undefined, 'int32'),
+  ];
+  const started = prefill(model, idTensor, maskTensor);
+  tf.dispose([idTensor, maskTensor]);
+  return started;
+};
+const tokenAt = (row: number, step: number) => (row * 7 + step * 3) % 19;
+
+test('decoding 40 tokens with a cache gives the logits of the full forward pass, across consolidations', () => {
+  const model = smallModel();
+  const tensors = tf.memory().numTensors;
+  const { logits, cache } = start(model);
+  const rows = PROMPTS.map((p) => [...p]);
+  let last = logits.arraySync() as number[][];
+  logits.dispose();
+  for (let step = 0; step <= 40; step++) {
+    const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+    assertClose(last, full, 1e-5, `step ${step}`);
+    const next = rows.map((row, r) => {
+      row.push(tokenAt(r, step));
+      return row.at(-1)!;
+    });
+    const out = decodeStep(model, cache, next);
+    last = out.arraySync() as number[][];
+    out.dispose();
+  }
+  assert.equal(cache.length, WIDTH + 41);
+  cache.dispose();
+  assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+  model.dispose();
+});
