@@ -1,1 +1,39 @@
-export {};
+/**
+ * What a notebook cell imports: `import { openWorld, sampleStep, ... } from 'agon'`.
+ *
+ * Rooms, lowest floor first: tensors, model, text, tasks, rollouts, grpo, agon, experiments, analysis, notebook.
+ * Everything public is exported by name from here; the rooms' own files are the reference.
+ */
+export * as tf from '@tensorflow/tfjs';
+export { DataFrame } from 'danfojs-node';
+export * from './agon/attempt.js';
+export * from './agon/cascade.js';
+export * from './agon/methods.js';
+export * from './agon/rewards.js';
+export * from './agon/step.js';
+export * from './analysis/index.js';
+export * from './experiments/config.js';
+export * from './experiments/evaluate.js';
+export * from './experiments/experiment.js';
+export * from './experiments/result.js';
+export * from './experiments/run.js';
+export * from './experiments/store.js';
+export * from './experiments/world.js';
+export * from './grpo/adamw.js';
+export * from './grpo/advantages.js';
+export * from './grpo/config.js';
+export * from './grpo/gradient.js';
+export * from './grpo/loss.js';
+export * from './grpo/update.js';
+export * from './model/index.js';
+export * from './notebook/display.js';
+export * from './notebook/progress.js';
+export * from './random.js';
+export * from './records.js';
+export * from './rollouts/generate.js';
+export * from './rollouts/policy.js';
+export * from './rollouts/sampler.js';
+export * from './tasks/index.js';
+export * from './tensors/backend.js';
+export * from './tensors/pool.js';
+export * from './text/index.js';

@@ -175,7 +175,11 @@ export function embed(table: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor2D {
     return {
       value: tf.gather(table as tf.Tensor2D, ids),
       gradFunc: (dy, saved) => {
-        const oneHot = tf.oneHot(saved[0] as tf.Tensor1D, (table as tf.Tensor2D).shape[0], 1, 0, 'float32');
+        // As int32, then cast: wasm writes integers' bits into a float32 one-hot.
+        const oneHot = tf.cast(
+          tf.oneHot(saved[0] as tf.Tensor1D, (table as tf.Tensor2D).shape[0]),
+          'float32',
+        );
         return tf.matMul(tf.transpose(oneHot), dy as tf.Tensor2D);
       },
     };

@@ -9,7 +9,7 @@ import type { ModelConfig } from './config.js';
 import { type Adapter, checkAdapter, LORA_TARGETS, loraConfig } from './lora.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
 
-const off = z.literal(false, 'this variant of LoRA is not computed here').optional();
+const off = z.literal(false, 'this variant of LoRA is not computed here').nullish();
 const empty = z
   .union(
     [z.null(), z.array(z.unknown()).length(0), z.record(z.string(), z.never())],
@@ -26,10 +26,14 @@ const adapterConfigSchema = z.looseObject({
   use_rslora: off,
   fan_in_fan_out: off,
   lora_bias: off,
+  use_qalora: off,
+  use_bdlora: off,
   modules_to_save: empty,
   rank_pattern: empty,
   alpha_pattern: empty,
   layers_to_transform: empty,
+  trainable_token_indices: empty,
+  target_parameters: empty,
 });
 
 /** Reads a PEFT adapter folder for this model. @throws naming the file and the field or tensor that does not fit */

@@ -8,7 +8,6 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
-import { registerBatchedMatMul } from './batched-matmul.js';
 import { isLinear, type ModelConfig, parameterShapes } from './config.js';
 import {
   attention,
@@ -148,7 +147,6 @@ export function uploadModel(
   config: ModelConfig,
   parameter: (name: string, shape: readonly number[]) => HostTensor,
 ): Model {
-  registerBatchedMatMul();
   const weights: Record<string, tf.Tensor> = {};
   const dispose = () => tf.dispose(weights);
   try {

@@ -62,11 +62,9 @@ export interface ExecuteOptions {
 }
 
 /** The command line that starts tslab's TypeScript kernel. */
-export function tslabArgv(): string[] {
+function tslabArgv(): string[] {
   const root = dirname(createRequire(import.meta.url).resolve('tslab/package.json'));
-  // Without the flag Node announces in the first cell's stderr that a CommonJS cell loads an ES module.
-  const node = [process.execPath, '--disable-warning=ExperimentalWarning'];
-  return [...node, join(root, 'bin', 'tslab'), 'kernel', '--config-path', '{connection_file}'];
+  return [process.execPath, join(root, 'bin', 'tslab'), 'kernel', '--config-path', '{connection_file}'];
 }
 
 async function freePorts(count: number): Promise<number[]> {

@@ -64,7 +64,8 @@ export async function runNotebook(path: string, options: RunNotebookOptions = {}
     await runCells(path, notebook, kernel, options);
   } finally {
     await kernel.stop();
-    if (options.out !== undefined) writeNotebook(options.out, notebook);
+    // A run that was called off must not replace the copy of a whole one.
+    if (options.out !== undefined && !options.signal?.aborted) writeNotebook(options.out, notebook);
   }
   return notebook;
 }

@@ -1,11 +1,13 @@
 /**
  * Repairs of TensorFlow.js that the model relies on, registered once after a backend has started.
  *
- * wasm multiplies matrices fast (about 30 GFLOP/s) only when both are rank 2 and untransposed; the stock
- * gradient of matMul asks for transposed operands and falls to 1-2 GFLOP/s. The gradient registered here
- * transposes explicitly, which costs a copy and wins an order of magnitude.
+ * wasm multiplies batches of matrices with a scalar loop; batched-matmul.ts goes before it. It multiplies two
+ * matrices fast (about 30 GFLOP/s) only when both are rank 2 and untransposed, but the stock gradient of matMul
+ * asks for transposed operands and falls to 1-2 GFLOP/s. The gradient registered here transposes explicitly,
+ * which costs a copy and wins an order of magnitude.
  */
 import * as tf from '@tensorflow/tfjs';
+import { registerBatchedMatMul } from './batched-matmul.js';
 
 let done = false;
 
@@ -13,6 +15,7 @@ let done = false;
 export function registerKernelFixes(backend: string): void {
   if (done || backend === 'tensorflow') return;
   done = true;
+  registerBatchedMatMul();
   tf.unregisterGradient('BatchMatMul');
   tf.registerGradient({
     kernelName: 'BatchMatMul',

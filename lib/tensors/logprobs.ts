@@ -16,7 +16,8 @@ export function selectedLogProbs(logits: tf.Tensor2D, targets: tf.Tensor1D, temp
   const vocabulary = logits.shape[1];
   const op = tf.customGrad((z, save) => {
     const scaled = tf.div(z as tf.Tensor2D, temperature) as tf.Tensor2D;
-    const oneHot = tf.oneHot(targets, vocabulary, 1, 0, 'float32') as tf.Tensor2D;
+    // As int32, then cast: wasm writes integers' bits into a float32 one-hot.
+    const oneHot = tf.cast(tf.oneHot(targets, vocabulary), 'float32') as tf.Tensor2D;
     const value = tf.sub(tf.sum(tf.mul(scaled, oneHot), 1), tf.logSumExp(scaled, 1)) as tf.Tensor1D;
     (save as tf.GradSaveFunc)([scaled, oneHot]);
     return {

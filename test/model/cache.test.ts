@@ -52,3 +52,43 @@ test('decoding 40 tokens with a cache gives the logits of the full forward pass,
   assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
   model.dispose();
 });
+
+test('keep drops rows, reorders them, and makes one prompt into several rows', () => {
+  const model = smallModel();
+  const tensors = tf.memory().numTensors;
+  const { logits, cache } = start(model);
+  logits.dispose();
+  const rows = PROMPTS.map((p) => [...p]);
+  const step = (tokens: number[]) => {
+    for (const [r, token] of tokens.entries()) rows[r]!.push(token);
+    const out = decodeStep(model, cache, tokens);
+    const found = out.arraySync() as number[][];
+    out.dispose();
+    const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+    assertClose(found, full, 1e-5, `rows of ${rows.length}`);
+  };
+  step([1, 2, 3]);
+  for (const picked of [[2, 0, 0, 1], [3, 1], [0]]) {
+    cache.keep(picked);
+    rows.splice(0, rows.length, ...picked.map((r) => [...rows[r]!]));
+    assert.equal(cache.rows, picked.length);
+    step(picked.map((r) => r + 4));
+  }
+  assert.throws(() => cache.keep([1]), /row 1 is not in the cache: allowed are 0 to 0/);
+  assert.throws(() => decodeStep(model, cache, [1, 2]), /2 token ids for 1 rows/);
+  cache.dispose();
+  assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+  model.dispose();
+});
+
+test("the cache outlives the caller's tidy", () => {
+  const model = smallModel();
+  const { logits, cache } = start(model);
+  logits.dispose();
+  const first = tf.tidy(() => decodeStep(model, cache, [1, 2, 3]).arraySync() as number[][]);
+  const second = tf.tidy(() => decodeStep(model, cache, [4, 5, 6]).arraySync() as number[][]);
+  assert.throws(() => assertClose(first, second, 1e-3));
+  cache.dispose();
+  model.dispose();
+  assert.equal(tf.memory().numTensors, 0);
+});
