@@ -25,13 +25,15 @@ export function writeJson(path: string, value: unknown): void {
 
 /** Reads JSON and checks it. @throws naming the file and each field that does not fit */
 export function readJson<T extends z.ZodType>(path: string, schema: T): z.infer<T> {
-  let value: unknown;
+  return check(schema, parseJson(() => readFileSync(path, 'utf8'), path), path);
+}
+
+function parseJson(read: () => string, where: string): unknown {
   try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(read());
   } catch (error) {
-    throw new Error(`${path}: not readable as JSON: ${(error as Error).message}`);
+    throw new Error(`${where}: not readable as JSON: ${(error as Error).message}`);
   }
-  return check(schema, value, path);
 }
 
 /** Checks a value against a schema. @throws naming `where` and each field that does not fit */
@@ -55,21 +57,15 @@ export function appendJsonl(path: string, record: unknown): void {
 /**
  * Reads a JSON-lines file; a last line without its newline is what a killed process left, and is cut off the
  * file so that the next append starts a line of its own.
- * @throws naming the line when one inside the file is not JSON
+ * @throws naming the file and the line that is not JSON or does not fit
  */
 export function readJsonl<T extends z.ZodType>(path: string, schema: T): z.infer<T>[] {
   if (!existsSync(path)) return [];
   const text = readFileSync(path, 'utf8');
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   if (whole.length < text.length) truncateSync(path, Buffer.byteLength(whole));
-  return whole
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line, i) => {
-      try {
-        return check(schema, JSON.parse(line), `${path} line ${i + 1}`);
-      } catch (error) {
-        throw new Error(`${path} line ${i + 1}: ${(error as Error).message}`);
-      }
-    });
+  return whole.split('\n').flatMap((line, i) => {
+    const where = `${path} line ${i + 1}`;
+    return line === '' ? [] : [check(schema, parseJson(() => line, where), where)];
+  });
 }

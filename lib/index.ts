@@ -17,6 +17,7 @@ export * from './experiments/evaluate.js';
 export * from './experiments/experiment.js';
 export * from './experiments/result.js';
 export * from './experiments/run.js';
+export * from './experiments/saved.js';
 export * from './experiments/store.js';
 export * from './experiments/world.js';
 export * from './grpo/adamw.js';

@@ -3,18 +3,18 @@
  * notebooks. Finished runs are read, so a second call takes seconds; a killed one goes on where it was.
  *
  *   npm run reproduce -- [--preset smoke|quick|full] [--seeds 0,1] [--methods grpo,agon] [--fresh]
- *                        [--backend wasm] [--workers N] [--no-notebooks]
+ *                        [--steps N] [--backend wasm] [--workers N] [--out DIR] [--no-notebooks]
  */
-import { rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { exportFigure, honestNotes, mainFigure, mainTable, readPaper, toCsv, toMarkdown, trainingFigure } from '../analysis/index.js';
 import { type Experiment, parseExperiment, PRESET_NAMES, preset } from '../experiments/config.js';
-import { type ExperimentEvent, planExperiment, runExperiment } from '../experiments/experiment.js';
+import { type ExperimentEvent, type ExperimentResults, planExperiment, runExperiment } from '../experiments/experiment.js';
 import { Interrupted } from '../experiments/interrupted.js';
-import { RUNS_FOLDER } from '../experiments/store.js';
+import { saveResults } from '../experiments/saved.js';
+import { RESULTS_FOLDER } from '../experiments/store.js';
 import { openWorld } from '../experiments/world.js';
-import { ROOT, writeFileAtomic, writeJson } from '../files.js';
+import { writeFileAtomic } from '../files.js';
 import { formatDuration, type Progress, progressBar } from '../notebook/progress.js';
 import { currentBackend } from '../tensors/backend.js';
 import { executeNotebooks } from './notebooks.js';
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     steps: { type: 'string' },
     backend: { type: 'string' },
     workers: { type: 'string' },
+    out: { type: 'string', default: RESULTS_FOLDER },
     fresh: { type: 'boolean', default: false },
     'no-notebooks': { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
@@ -85,11 +86,10 @@ function display(): { onEvent: (event: ExperimentEvent) => void; stop: () => voi
 async function main(): Promise<void> {
   if (values.help) {
     console.log(`npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`);
-    console.log('  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--fresh] [--no-notebooks]');
+    console.log('  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks]');
     return;
   }
   const experiment = chosenExperiment();
-  if (values.fresh) rmSync(RUNS_FOLDER, { recursive: true, force: true });
   const world = await openWorld({
     generationBatchSize: experiment.run.generationBatchSize,
     ...(values.backend ? { backend: values.backend } : {}),
@@ -111,40 +111,37 @@ async function main(): Promise<void> {
   });
   const { onEvent, stop: stopDisplay } = display();
   try {
-    const { results, bestOnHeldout, metrics } = await runExperiment(world, experiment, { signal: stop.signal, onEvent });
-    await report(experiment, results, bestOnHeldout, metrics);
+    const resultsFolder = resolve(values.out);
+    const options = { signal: stop.signal, onEvent, resultsFolder, fresh: values.fresh };
+    const found = await runExperiment(world, experiment, options);
+    saveResults(experiment, found, resultsFolder);
+    await report(found, resultsFolder);
   } finally {
     stopDisplay();
     await world.pool.close();
   }
-  if (!values['no-notebooks']) await executeNotebooks([], {});
+  if (values['no-notebooks'] || stop.signal.aborted) return;
+  const failed = (await executeNotebooks([], { signal: stop.signal })).filter((notebook) => notebook.error);
+  if (failed.length > 0) throw new Error(`notebooks that failed: ${failed.map(({ name }) => name).join(', ')}`);
 }
 
-type Results = Awaited<ReturnType<typeof runExperiment>>;
-
 /** Writes tables and figures, prints the table and what it does not show. */
-async function report(
-  experiment: Experiment,
-  results: Results['results'],
-  bestOnHeldout: Results['bestOnHeldout'],
-  metrics: Results['metrics'],
-): Promise<void> {
+async function report({ results, bestOnHeldout, metrics }: ExperimentResults, folder: string): Promise<void> {
   const paper = readPaper();
-  const tables = join(ROOT, 'results', 'tables');
-  const figures = join(ROOT, 'results', 'figures');
+  const tables = join(folder, 'tables');
+  const figures = join(folder, 'figures');
   const table = mainTable(results, paper);
   const notes = honestNotes(results, paper);
   const markdown = `${toMarkdown(table)}\n${notes.map((note) => `- ${note}`).join('\n')}\n`;
   writeFileAtomic(join(tables, 'main.csv'), toCsv(table));
   writeFileAtomic(join(tables, 'main.md'), markdown);
   writeFileAtomic(join(tables, 'main-best-on-heldout.csv'), toCsv(mainTable(bestOnHeldout, paper)));
-  writeJson(join(tables, 'main.json'), { experiment, results, bestOnHeldout });
   const files = [
     ...(await exportFigure(mainFigure(results, paper), join(figures, 'main'))),
-    ...(await exportFigure(trainingFigure(metrics), join(figures, 'training'))),
+    ...(Object.keys(metrics).length > 0 ? await exportFigure(trainingFigure(metrics), join(figures, 'training')) : []),
   ];
   console.log(`\n${markdown}`);
-  console.log(['results/tables/main.csv', ...files.map((file) => relative(ROOT, file))].join(', '));
+  console.log([join(tables, 'main.csv'), ...files].map((file) => relative(process.cwd(), file)).join('\n'));
 }
 
 try {

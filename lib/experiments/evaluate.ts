@@ -123,7 +123,7 @@ export function methodResult(
   };
 }
 
-/** eval.jsonl: evaluations are added whole; one that a killed process left in part is dropped. */
+/** eval.jsonl: evaluations are added whole; one that is there only in part is replaced. */
 class EvalStore {
   private lines: EvalLine[];
   constructor(private readonly path: string) {
@@ -137,7 +137,9 @@ class EvalStore {
     return found.every((l) => l.length === stages) ? found : undefined;
   }
   add(lines: readonly EvalLine[]): void {
-    this.lines = [...this.lines, ...lines];
+    const [{ eval: key, deployment, split }] = lines as readonly [EvalLine];
+    const others = this.lines.filter((l) => l.eval !== key || l.deployment !== deployment || l.split !== split);
+    this.lines = [...others, ...lines];
     writeFileAtomic(this.path, this.lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   }
 }

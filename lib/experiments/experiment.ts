@@ -24,7 +24,10 @@ export type ExperimentEvent =
 export interface ExperimentOptions {
   readonly signal?: AbortSignal;
   readonly onEvent?: (event: ExperimentEvent) => void;
-  readonly runsFolder?: string;
+  /** Where runs lie, in its folder `runs`; default the repository's `results`. */
+  readonly resultsFolder?: string;
+  /** Trains and evaluates everything anew. */
+  readonly fresh?: boolean;
 }
 
 export interface ExperimentResults {
@@ -81,7 +84,7 @@ async function trainFor(
   experiment: Experiment,
   method: Method,
   seed: number,
-  { signal, onEvent, runsFolder }: ExperimentOptions,
+  { signal, onEvent, resultsFolder, fresh }: ExperimentOptions,
 ) {
   const identity = {
     training: method.training ?? null,
@@ -89,7 +92,7 @@ async function trainFor(
     baseHash: hashBase(world.base),
     backend: currentBackend().name,
   };
-  const run = openRun(identity, runsFolder);
+  const run = openRun(identity, resultsFolder, fresh);
   if (!method.training) return { run, adapters: {}, metrics: [] };
   onEvent?.({ kind: 'run', run, maxSteps: experiment.run.maxSteps });
   const trained = await trainRun(world, run, {

@@ -178,7 +178,7 @@ export async function pretrain(
   const log = join(folder, 'pretrain.jsonl');
   if (first === 0) appendJsonl(log, { config, backend: currentBackend() });
   let batches: Example[][] = [];
-  let [lossSum, tokenSum, since] = [0, 0, performance.now()];
+  let [steps, lossSum, tokenSum, since] = [0, 0, 0, performance.now()]; // since the last line of the log
   for (let step = first; step < config.maxSteps; step++) {
     if (options.signal?.aborted) {
       save(step);
@@ -203,10 +203,9 @@ export async function pretrain(
     updateAdamW(params, grads, optimizer, { ...config, learningRate: config.learningRate * factor });
     const loss = parts.reduce((sum, part) => sum + part.loss, 0);
     const tokens = batch.reduce((sum, e) => sum + e.ids.length, 0);
-    [lossSum, tokenSum] = [lossSum + loss, tokenSum + tokens];
+    [steps, lossSum, tokenSum] = [steps + 1, lossSum + loss, tokenSum + tokens];
     options.onStep?.(step + 1, loss, tokens);
     if ((step + 1) % 50 === 0 || step + 1 === config.maxSteps) {
-      const steps = (step % 50) + 1;
       const seconds = (performance.now() - since) / 1000;
       appendJsonl(log, {
         step: step + 1,
@@ -215,7 +214,7 @@ export async function pretrain(
         tokens: tokenSum,
         tokens_per_second: Math.round(tokenSum / seconds),
       });
-      [lossSum, tokenSum, since] = [0, 0, performance.now()];
+      [steps, lossSum, tokenSum, since] = [0, 0, 0, performance.now()];
       save(step + 1);
     }
   }

@@ -2,6 +2,27 @@
  * What the evaluation of one trained method on one split says, as one flat record: the only thing the tables
  * and figures of results read. Left out: the answers themselves, which stay in the run's eval.jsonl.
  */
+import { z } from 'zod';
+
+const share = z.number().min(0).max(1);
+const count = z.int().min(0);
+
+export const methodResultSchema = z.strictObject({
+  method: z.string(),
+  seed: count,
+  correct: count,
+  total: count,
+  draftTokens: z.number().min(0),
+  finalTokens: z.number().min(0),
+  totalTokens: z.number().min(0),
+  direction: z.enum(['A>B', 'B>A', '-']).optional(),
+  draftCorrect: count.optional(),
+  keep: share.optional(),
+  convert: share.optional(),
+  steps: count,
+  secondsPerStep: z.number().min(0).optional(),
+  runId: z.string(),
+});
 
 /** One method, one training seed, one evaluation. */
 export interface MethodResult {

@@ -6,7 +6,7 @@
  * a callback.
  */
 import { type Adapters, type World } from '../agon/attempt.js';
-import type { TrainingRow } from '../agon/methods.js';
+import { METHODS, type TrainingRow } from '../agon/methods.js';
 import { sampleStep, type Stream } from '../agon/step.js';
 import { relative } from 'node:path';
 import { ROOT } from '../files.js';
@@ -20,6 +20,7 @@ import type { RunConfig } from './config.js';
 import { Interrupted } from './interrupted.js';
 import {
   appendMetrics,
+  hasAdapters,
   loadCheckpoint,
   type Metrics,
   readMetrics,
@@ -33,7 +34,7 @@ export interface TrainOptions {
   readonly onStep?: (step: number, metrics: Metrics) => void;
   /** Aborting it stops the run after the step it is in. */
   readonly signal?: AbortSignal;
-  /** A challenge reward of the user's own; such a run is not stored under the row's name. */
+  /** A challenge reward of the user's own; such a run needs a row with a name of its own. */
   readonly challengeReward?: Reward;
 }
 
@@ -67,10 +68,14 @@ export function trainingProblems(world: World, config: RunConfig): Problem[] {
 export async function trainRun(world: World, run: RunFolder, options: TrainOptions = {}): Promise<TrainedRun> {
   const { training: row, config } = run.identity;
   if (!row) throw new Error(`run ${run.id} has no training row: the base is not trained`);
+  if (options.challengeReward && METHODS.some((method) => method.training?.name === row.name))
+    throw new Error(
+      `run ${run.id} belongs to the table's row '${row.name}', whose reward is '${row.challengeReward}': ` +
+        `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
+    );
   const trainees = initTrainees(world.base, row, config);
   const adapters: Adapters = Object.fromEntries(Object.entries(trainees).map(([name, t]) => [name, t.adapter]));
   const first = loadCheckpoint(run, trainees);
-  if (first >= config.maxSteps) return { adapters, metrics: readMetrics(run) };
   const before = truncateMetrics(run, first);
   const problems = trainingProblems(world, config);
   let tokens = before.at(-1)?.num_tokens ?? 0;
@@ -84,7 +89,9 @@ export async function trainRun(world: World, run: RunFolder, options: TrainOptio
     saveCheckpoint(run, step + 1, trainees);
     options.onStep?.(step + 1, line);
   }
-  saveAdapters(run, trainees, relative(ROOT, world.base));
+  // A finished run is only read, unless it was killed between its last checkpoint and this line.
+  if (first < config.maxSteps || !hasAdapters(run, trainees))
+    saveAdapters(run, trainees, relative(ROOT, world.base));
   return { adapters, metrics: readMetrics(run) };
 }
 
@@ -134,11 +141,14 @@ function wallClock(start: number, sampled: number, end: number): Metrics {
   };
 }
 
-/** TRL's metrics of one stream, and where a rival is known: what was kept and what was converted. */
+/**
+ * TRL's metrics of one stream, and where a rival is known: what was kept and what was converted. A share of
+ * nothing (what was kept where no rival was right) is left out, not 0.
+ */
 export function streamMetrics(s: Stream): Metrics {
   const lengths = s.attempts.map((a) => a.rollout.completionIds.length);
   const share = (attempts: readonly Attempt[], test: (a: Attempt) => boolean) =>
-    attempts.filter(test).length / Math.max(1, attempts.length);
+    attempts.filter(test).length / attempts.length;
   const metrics: Metrics = {
     reward: s.reward,
     reward_std: s.rewardStd,
@@ -157,10 +167,12 @@ export function streamMetrics(s: Stream): Metrics {
   const right = rivals.flatMap((a) => (a.correct && a.rival!.correct ? [s.advantages[s.attempts.indexOf(a)]!] : []));
   return {
     ...metrics,
-    keep: share(besideRight, (a) => a.correct),
-    convert: share(besideWrong, (a) => a.correct),
+    ...(besideRight.length > 0 ? { keep: share(besideRight, (a) => a.correct) } : {}),
+    ...(besideWrong.length > 0 ? { convert: share(besideWrong, (a) => a.correct) } : {}),
     // Right beside a right rival: pushed down where others in the group converted (CHECKS, 23).
-    'advantage/right_beside_right': right.reduce((a, b) => a + b, 0) / Math.max(1, right.length),
+    ...(right.length > 0
+      ? { 'advantage/right_beside_right': right.reduce((a, b) => a + b, 0) / right.length }
+      : {}),
   };
 }
 

@@ -6,7 +6,7 @@
  * step: metrics lines after it are dropped and made again, alike. Left out: what a step does (run.ts).
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { TrainingRow } from '../agon/methods.js';
@@ -15,11 +15,11 @@ import type { Trainee } from '../grpo/update.js';
 import { type HostTensor, readSafetensors, writeAdapter, writeSafetensors } from '../model/index.js';
 import type { RunConfig } from './config.js';
 
-export const RUNS_FOLDER = join(ROOT, 'results', 'runs');
+export const RESULTS_FOLDER = join(ROOT, 'results');
 
 /** One line of metrics.jsonl: TRL's names, streams and adapters as prefixes. */
 export type Metrics = Record<string, number>;
-const metricsSchema = z.record(z.string(), z.number());
+export const metricsSchema = z.record(z.string(), z.number());
 
 /** What stands in config.json: everything the run's result follows from. */
 export interface RunIdentity {
@@ -45,20 +45,25 @@ export function hashBase(folder: string): string {
 
 /**
  * The folder of a run, made with its config.json when it is not there yet.
+ * @param resultsFolder runs lie in its `runs`
+ * @param fresh deletes what this run has made so far
  * @throws when the folder exists but holds another run's config or none at all
  */
-export function openRun(identity: RunIdentity, runsFolder = RUNS_FOLDER): RunFolder {
+export function openRun(identity: RunIdentity, resultsFolder: string = RESULTS_FOLDER, fresh = false): RunFolder {
   const text = JSON.stringify(identity);
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
   const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
-  const path = join(runsFolder, id);
+  const path = join(resultsFolder, 'runs', id);
+  if (fresh) rmSync(path, { recursive: true, force: true });
   const configPath = join(path, 'config.json');
   if (existsSync(configPath)) {
     const found = readJson(configPath, z.unknown());
     if (JSON.stringify(found) !== text)
       throw new Error(`${configPath} is not the config of run ${id}: it was changed; restore it or delete the folder`);
   } else {
-    if (existsSync(path) && readdirSync(path).length > 0)
+    // What a kill inside the write of config.json leaves is its temporary neighbour, and no file of a run.
+    const files = existsSync(path) ? readdirSync(path).filter((name) => !name.startsWith('config.json.')) : [];
+    if (files.length > 0)
       throw new Error(`${path} holds files but no config.json: a half-copied run; delete the folder or copy it whole`);
     mkdirSync(path, { recursive: true });
     writeJson(configPath, identity);
@@ -125,8 +130,11 @@ export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>
       const targets = { param: tensor.data, m: optimizer.m[key]!, v: optimizer.v[key]! };
       for (const [kind, target] of Object.entries(targets)) {
         const found = tensors[`${name}/${kind}/${key}`];
-        if (found?.data.length !== target.length)
-          throw new Error(`${path}: tensor '${name}/${kind}/${key}' is missing or not of shape [${tensor.shape}]`);
+        if (found?.shape.join() !== tensor.shape.join())
+          throw new Error(
+            `${path}: tensor '${name}/${kind}/${key}' ${found ? `has shape [${found.shape}]` : 'is missing'}, ` +
+              `the run wants [${tensor.shape}]`,
+          );
         target.set(found.data);
       }
     }
@@ -137,4 +145,9 @@ export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>
 /** Writes each adapter as a PEFT folder beside the run's log. */
 export function saveAdapters(run: RunFolder, trainees: Record<string, Trainee>, base: string): void {
   for (const [name, { adapter }] of Object.entries(trainees)) writeAdapter(join(run.path, name), adapter, base);
+}
+
+/** Whether the run's adapters are all written; a folder's config is its last file. */
+export function hasAdapters(run: RunFolder, trainees: Record<string, Trainee>): boolean {
+  return Object.keys(trainees).every((name) => existsSync(join(run.path, name, 'adapter_config.json')));
 }

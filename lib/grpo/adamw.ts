@@ -84,7 +84,11 @@ export function clipGradNorm(grads: NamedArrays, maxGradNorm: number): number {
   return norm;
 }
 
-/** The learning rate's factor at `step` (0-based): linear warm-up, then linear decay to 0 or none. */
+/**
+ * The learning rate's factor at `step` (0-based): linear warm-up, then constant, linear to 0 or half a cosine to 0.
+ * After the warm-up these are transformers' schedules; in it the factor is (step + 1) / warmupSteps where theirs
+ * is step / warmupSteps, which spends the first step at rate 0.
+ */
 export function scheduleFactor(
   step: number,
   options: { warmupSteps: number; maxSteps: number; lrSchedulerType: 'constant' | 'linear' | 'cosine' },

@@ -13,7 +13,7 @@ export interface Advantages {
   readonly advantages: number[];
   /** TRL's `reward`: the mean of the group means. */
   readonly reward: number;
-  /** TRL's `reward_std`: the mean of the group stds. */
+  /** The mean of the group stds, whatever scales; TRL 1.x logs the whole batch's std as `reward_std`. */
   readonly rewardStd: number;
   /** TRL's `frac_reward_zero_std`: the share of groups without any spread, which train nothing. */
   readonly fracRewardZeroStd: number;

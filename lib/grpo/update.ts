@@ -26,7 +26,7 @@ export interface Trainee {
   readonly optimizer: AdamWState;
 }
 
-/** TRL's names. */
+/** TRL's names; means over the updates. */
 export interface UpdateMetrics {
   readonly loss: number;
   readonly grad_norm: number;
@@ -80,7 +80,8 @@ export async function accumulate(
 }
 
 /**
- * Trains one adapter on its streams: `numIterations` updates, each one AdamW step at the scheduled rate.
+ * Trains one adapter on its streams: `numIterations` updates, each one AdamW step at the scheduled rate. Where no
+ * row has anything to teach nothing changes, the moments included (torch would move on along the old momentum).
  * @param step 0-based optimizer step of the run, `maxSteps` its length (for the schedule)
  */
 export async function updateAdapter(
@@ -95,7 +96,7 @@ export async function updateAdapter(
   const { adapter, optimizer } = trainee;
   const rows = streams.flatMap((batch) => lossRows(batch, config));
   const rate = config.learningRate * scheduleFactor(step, { ...config, maxSteps });
-  let metrics: UpdateMetrics | undefined;
+  const updates: UpdateMetrics[] = [];
   for (let iteration = 0; iteration < config.numIterations; iteration++) {
     const sums = await accumulate(pool, { base, adapter }, rows, config);
     const params = paramsOf(adapter);
@@ -103,7 +104,7 @@ export async function updateAdapter(
     const gradNorm = clipGradNorm(grads, config.maxGradNorm);
     if (rows.length > 0) updateAdamW(params, grads, optimizer, { ...config, learningRate: rate });
     const perToken = (sum: number) => sum / Math.max(1, sums.tokens);
-    metrics ??= {
+    updates.push({
       loss: sums.loss,
       grad_norm: gradNorm,
       learning_rate: rate,
@@ -112,9 +113,11 @@ export async function updateAdapter(
       'clip_ratio/low_mean': perToken(sums.clippedLow),
       'clip_ratio/high_mean': perToken(sums.clippedHigh),
       'clip_ratio/region_mean': perToken(sums.clippedLow + sums.clippedHigh),
-    };
+    });
   }
-  return metrics!;
+  const names = Object.keys(updates[0]!) as (keyof UpdateMetrics)[];
+  const mean = (name: keyof UpdateMetrics) => updates.reduce((sum, m) => sum + m[name], 0) / updates.length;
+  return Object.fromEntries(names.map((name) => [name, mean(name)])) as Record<keyof UpdateMetrics, number>;
 }
 
 /** The adapter's arrays by name, shared with it: the optimizer writes into the adapter. */

@@ -77,6 +77,8 @@ interface Row {
   readonly random: Random;
   readonly completionIds: number[];
   readonly logProbs: number[];
+  /** Tokens this row may have: the cap, or what its own prompt leaves of the context. */
+  readonly room: number;
   finishReason: Rollout['finishReason'] | undefined;
 }
 
@@ -89,24 +91,24 @@ export function sampleBatch(
   requests: readonly RolloutRequest[],
   options: GenerationOptions,
 ): Rollout[] {
+  const longest = Math.max(...requests.map((r) => r.promptIds.length));
+  const context = model.config.max_position_embeddings;
+  if (requests.some((r) => r.promptIds.length === 0)) throw new Error('a prompt is empty');
+  if (longest >= context) throw new Error(`a prompt of ${longest} tokens leaves no room in a context of ${context}`);
   const rows: Row[] = requests.map((request) => ({
     request,
     random: stream(...request.names),
     completionIds: [],
     logProbs: [],
+    room: Math.min(options.maxCompletionLength, context - request.promptIds.length),
     finishReason: undefined,
   }));
-  const longest = Math.max(...requests.map((r) => r.promptIds.length));
-  const context = model.config.max_position_embeddings;
-  if (requests.some((r) => r.promptIds.length === 0)) throw new Error('a prompt is empty');
-  if (longest >= context) throw new Error(`a prompt of ${longest} tokens leaves no room in a context of ${context}`);
-  const cap = Math.min(options.maxCompletionLength, context - longest);
   const { ids, mask } = leftPad(requests, longest, options.padId);
   let { logits, cache } = prefill(model, ids, mask);
   tf.dispose([ids, mask]);
   let active = rows.map((_, i) => i);
   try {
-    for (let t = 0; t < cap; t++) {
+    while (true) {
       const values = logits.dataSync() as Float32Array;
       const width = model.config.vocab_size;
       logits.dispose();
@@ -117,7 +119,7 @@ export function sampleBatch(
         row.completionIds.push(id);
         row.logProbs.push(logProb);
         if (id === options.eosId) row.finishReason = 'stop';
-        else if (t + 1 === cap) row.finishReason = 'length';
+        else if (row.completionIds.length === row.room) row.finishReason = 'length';
       });
       const unfinished = active.flatMap((rowIndex, k) => (rows[rowIndex]!.finishReason ? [] : [k]));
       if (unfinished.length === 0) break;

@@ -22,7 +22,7 @@ export interface Sampled {
 /**
  * @param logits of one row, length = vocabulary
  * @param u uniform in [0, 1)
- * @throws when a logit is not finite
+ * @throws when a logit is NaN or the largest is infinite; a token whose logit is -Infinity is never drawn
  */
 export function sampleToken(logits: Float32Array, { temperature, topP }: SamplingOptions, u: number): Sampled {
   const n = logits.length;

@@ -23,8 +23,9 @@ export interface JobFunction<In, Out> {
 export interface Pool {
   /** Worker threads; 0 means the jobs run in the calling thread. */
   readonly workers: number;
-  /** Runs every input and resolves to the outputs in the inputs' order. The first error rejects. */
+  /** Runs every input and resolves to the outputs in the inputs' order. The first error rejects; what waits is dropped. */
   map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[], onDone?: (done: number) => void): Promise<Out[]>;
+  /** Ends the workers; work in progress rejects. */
   close(): Promise<void>;
 }
 
@@ -80,11 +81,17 @@ function threadPool(count: number): Pool {
   };
   const pump = (): void => {
     while (idle.length > 0 && queue.length > 0) {
-      const worker = idle.pop()!;
+      const worker = idle.at(-1)!;
       const task = queue.shift()!;
+      try {
+        worker.postMessage({ module: task.module, name: task.name, input: task.input });
+      } catch (error) {
+        task.reject(error as Error); // the input cannot be copied; the worker is still idle
+        continue;
+      }
+      idle.pop();
       running.set(worker, task);
       worker.ref();
-      worker.postMessage({ module: task.module, name: task.name, input: task.input });
     }
   };
   const threads = Array.from({ length: count }, () => {
@@ -101,9 +108,7 @@ function threadPool(count: number): Pool {
       pump();
     });
     worker.on('error', fail);
-    worker.on('exit', (code) => {
-      if (code !== 0) fail(new Error(`a worker thread ended with code ${code}`));
-    });
+    worker.on('exit', (code) => fail(new Error(`a worker thread ended with code ${code}`)));
     worker.unref();
     idle.push(worker);
     return worker;
@@ -113,6 +118,7 @@ function threadPool(count: number): Pool {
     async map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[], onDone?: (done: number) => void) {
       if (broken) throw broken;
       let done = 0;
+      const own = new Set<Task>();
       const results = inputs.map(
         (input) =>
           new Promise<Out>((resolve, reject) => {
@@ -120,14 +126,21 @@ function threadPool(count: number): Pool {
               onDone?.(++done);
               resolve(value as Out);
             };
-            queue.push({ module: job.module, name: job.name, input, resolve: finish, reject });
+            const task: Task = { module: job.module, name: job.name, input, resolve: finish, reject };
+            own.add(task);
+            queue.push(task);
           }),
       );
       pump();
-      return Promise.all(results);
+      try {
+        return await Promise.all(results);
+      } catch (error) {
+        queue.splice(0, queue.length, ...queue.filter((task) => !own.has(task)));
+        throw error;
+      }
     },
     async close() {
-      broken ??= new Error('the pool is closed');
+      fail(new Error('the pool is closed'));
       await Promise.all(threads.map((worker) => worker.terminate()));
     },
   };

@@ -1,0 +1,44 @@
+/**
+ * The results of the last finished experiment as one file, `results/tables/main.json`: what the notebook and the
+ * figures read without training anything. The run folders remain the source; metrics are read from them.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readJson, readJsonl, writeJson } from '../files.js';
+import { type Experiment, experimentSchema } from './config.js';
+import type { ExperimentResults } from './experiment.js';
+import { type MethodResult, methodResultSchema } from './result.js';
+import { type Metrics, metricsSchema, RESULTS_FOLDER } from './store.js';
+
+const savedSchema = z.strictObject({
+  experiment: experimentSchema,
+  results: z.array(methodResultSchema),
+  bestOnHeldout: z.array(methodResultSchema),
+  /** Ids of the training runs. */
+  runs: z.array(z.string().regex(/^[\w.-]+$/)),
+});
+
+export interface SavedResults extends ExperimentResults {
+  readonly experiment: Experiment;
+  readonly results: readonly MethodResult[];
+}
+
+/** Writes an experiment's results for later reading. */
+export function saveResults(experiment: Experiment, found: ExperimentResults, folder: string = RESULTS_FOLDER): void {
+  const { results, bestOnHeldout, metrics } = found;
+  writeJson(join(folder, 'tables', 'main.json'), { experiment, results, bestOnHeldout, runs: Object.keys(metrics) });
+}
+
+/**
+ * The last experiment's results, or undefined when none has finished.
+ * @throws naming the file and field when it is damaged
+ */
+export function readResults(folder: string = RESULTS_FOLDER): SavedResults | undefined {
+  const path = join(folder, 'tables', 'main.json');
+  if (!existsSync(path)) return undefined;
+  const { experiment, results, bestOnHeldout, runs } = readJson(path, savedSchema);
+  const metrics: Record<string, readonly Metrics[]> = {};
+  for (const id of runs) metrics[id] = readJsonl(join(folder, 'runs', id, 'metrics.jsonl'), metricsSchema);
+  return { experiment, results, bestOnHeldout, metrics };
+}
