@@ -15,7 +15,10 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Writes a file whole or not at all; makes its folder. */
 export function writeFileAtomic(path: string, data: string | Uint8Array): void {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileAtomicPackage.sync(path, typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+  writeFileAtomicPackage.sync(
+    path,
+    typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength),
+  );
 }
 
 /** Writes a value as indented JSON, atomically. */
@@ -25,7 +28,11 @@ export function writeJson(path: string, value: unknown): void {
 
 /** Reads JSON and checks it. @throws naming the file and each field that does not fit */
 export function readJson<T extends z.ZodType>(path: string, schema: T): z.infer<T> {
-  return check(schema, parseJson(() => readFileSync(path, 'utf8'), path), path);
+  return check(
+    schema,
+    parseJson(() => readFileSync(path, 'utf8'), path),
+    path,
+  );
 }
 
 function parseJson(read: () => string, where: string): unknown {
@@ -66,6 +73,14 @@ export function readJsonl<T extends z.ZodType>(path: string, schema: T): z.infer
   if (whole.length < text.length) truncateSync(path, Buffer.byteLength(whole));
   return whole.split('\n').flatMap((line, i) => {
     const where = `${path} line ${i + 1}`;
-    return line === '' ? [] : [check(schema, parseJson(() => line, where), where)];
+    return line === ''
+      ? []
+      : [
+          check(
+            schema,
+            parseJson(() => line, where),
+            where,
+          ),
+        ];
   });
 }

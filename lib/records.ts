@@ -65,4 +65,8 @@ export interface Attempt {
  * The reward of one attempt. `group` is every attempt at the same problem in the same stream, itself included.
  * `undefined` means "not applicable": the attempt is left out of its group's statistics and gets advantage 0.
  */
-export type Reward = (own: Attempt, rival: Attempt | undefined, group: readonly Attempt[]) => number | undefined;
+export type Reward = (
+  own: Attempt,
+  rival: Attempt | undefined,
+  group: readonly Attempt[],
+) => number | undefined;

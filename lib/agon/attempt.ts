@@ -65,7 +65,9 @@ export async function attempt(
 ): Promise<Attempt[]> {
   const adapter = name === 'base' ? undefined : adapters[name];
   if (name !== 'base' && !adapter)
-    throw new Error(`adapter '${name}' is not there; there are: ${Object.keys(adapters).join(', ') || 'none'}`);
+    throw new Error(
+      `adapter '${name}' is not there; there are: ${Object.keys(adapters).join(', ') || 'none'}`,
+    );
   const { tokenizer, task } = world;
   const requests = assignments.map((assignment, i) => ({
     promptIds: tokenizer.encode(promptText(world, role, assignment)),

@@ -39,16 +39,29 @@ export interface Method {
   readonly deployments: readonly Deployment[];
 }
 
-const plain = { roles: 'fixed', exchange: 'none', draftReward: 'outcome', challengeReward: 'outcome' } as const;
+const plain = {
+  roles: 'fixed',
+  exchange: 'none',
+  draftReward: 'outcome',
+  challengeReward: 'outcome',
+} as const;
 const pair = { adapters: ['A', 'B'], roles: 'rotating', exchange: 'paired', draftReward: 'outcome' } as const;
 
 const GRPO: TrainingRow = { name: 'grpo', adapters: ['A'], ...plain };
 const SELF: TrainingRow = { ...plain, name: 'self-refinement', adapters: ['A'], exchange: 'paired' };
-const SHARED: TrainingRow = { ...pair, name: 'shared-opponent', exchange: 'shared-hidden', challengeReward: 'adversarial' };
+const SHARED: TrainingRow = {
+  ...pair,
+  name: 'shared-opponent',
+  exchange: 'shared-hidden',
+  challengeReward: 'adversarial',
+};
 const COOPERATIVE: TrainingRow = { ...pair, name: 'cooperative', challengeReward: 'outcome' };
 const AGON: TrainingRow = { ...pair, name: 'agon', challengeReward: 'adversarial' };
 
-const BOTH_WAYS = [['A', 'B'], ['B', 'A']] as const;
+const BOTH_WAYS = [
+  ['A', 'B'],
+  ['B', 'A'],
+] as const;
 const EITHER = [['A'], ['B']] as const;
 
 /** The main table (paper, table 1), in its order, then the ablations. */

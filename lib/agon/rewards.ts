@@ -18,7 +18,8 @@ const phi = (attempt: Attempt): number => FORMAT_WEIGHT * Number(attempt.formatt
 export const outcome: Reward = (own) => 2 * c(own) + phi(own);
 
 /** 2c(b) + c(b)(1 - c(a)) + lambda phi(b): Agon's conversion bonus, 3 where the rival failed and 2 where not. */
-export const adversarial: Reward = (own, rival) => 2 * c(own) + c(own) * (1 - c(needed(own, rival))) + phi(own);
+export const adversarial: Reward = (own, rival) =>
+  2 * c(own) + c(own) * (1 - c(needed(own, rival))) + phi(own);
 
 /** c(b) - c(a) + lambda phi(b): c(a) does not depend on b's actions, so in expectation it is a baseline. */
 export const margin: Reward = (own, rival) => c(own) - c(needed(own, rival)) + phi(own);
@@ -34,7 +35,10 @@ export const REWARDS = { outcome, adversarial, margin, adversarialTiebreak } as 
 export type RewardName = keyof typeof REWARDS;
 
 function needed(own: Attempt, rival: Attempt | undefined): Attempt {
-  if (!rival) throw new Error(`the reward of a '${own.role}' attempt at ${own.problem.id} compares with a rival, and there is none`);
+  if (!rival)
+    throw new Error(
+      `the reward of a '${own.role}' attempt at ${own.problem.id} compares with a rival, and there is none`,
+    );
   return rival;
 }
 

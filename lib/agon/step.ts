@@ -45,9 +45,22 @@ export async function sampleStep(
   const { numGenerations: n, scaleRewards, seed } = options;
   const { draft, challenge } = rolesAt(row, step);
   const names = [seed, 'rollout', step];
-  const judge = (role: Role, adapter: AdapterName, attempts: Attempt[], reward: Reward, groupSize: number): Stream => {
+  const judge = (
+    role: Role,
+    adapter: AdapterName,
+    attempts: Attempt[],
+    reward: Reward,
+    groupSize: number,
+  ): Stream => {
     const rewards = rewardsOf(reward, attempts, groupSize);
-    return { role, adapter, groupSize, attempts, rewards, ...groupAdvantages(rewards, groupSize, scaleRewards) };
+    return {
+      role,
+      adapter,
+      groupSize,
+      attempts,
+      rewards,
+      ...groupAdvantages(rewards, groupSize, scaleRewards),
+    };
   };
   if (row.exchange === 'none') {
     const tries = repeat(problems, 2 * n);

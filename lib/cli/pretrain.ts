@@ -5,9 +5,9 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { check, ROOT } from '../files.js';
-import { pretrain, pretrainConfigSchema } from '../experiments/pretrain.js';
 import { Interrupted } from '../experiments/interrupted.js';
+import { pretrain, pretrainConfigSchema } from '../experiments/pretrain.js';
+import { check, ROOT } from '../files.js';
 import { writeArenaTokenizer } from '../tasks/index.js';
 import { initBackend } from '../tensors/backend.js';
 import { createPool } from '../tensors/pool.js';
@@ -52,7 +52,9 @@ try {
       const seconds = (performance.now() - start) / 1000;
       const left = ((config.maxSteps - step) * seconds) / done / 60;
       const rate = Math.round(tokens / seconds);
-      console.log(`step ${step}/${config.maxSteps} loss ${loss.toFixed(4)} ${rate} tokens/s ${left.toFixed(1)} min left`);
+      console.log(
+        `step ${step}/${config.maxSteps} loss ${loss.toFixed(4)} ${rate} tokens/s ${left.toFixed(1)} min left`,
+      );
     },
   });
   console.log(`base saved in ${values.out}`);

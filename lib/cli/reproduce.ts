@@ -7,9 +7,23 @@
  */
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { exportFigure, honestNotes, mainFigure, mainTable, readPaper, toCsv, toMarkdown, trainingFigure } from '../analysis/index.js';
-import { type Experiment, parseExperiment, PRESET_NAMES, preset } from '../experiments/config.js';
-import { type ExperimentEvent, type ExperimentResults, planExperiment, runExperiment } from '../experiments/experiment.js';
+import {
+  exportFigure,
+  honestNotes,
+  mainFigure,
+  mainTable,
+  readPaper,
+  toCsv,
+  toMarkdown,
+  trainingFigure,
+} from '../analysis/index.js';
+import { type Experiment, PRESET_NAMES, parseExperiment, preset } from '../experiments/config.js';
+import {
+  type ExperimentEvent,
+  type ExperimentResults,
+  planExperiment,
+  runExperiment,
+} from '../experiments/experiment.js';
 import { Interrupted } from '../experiments/interrupted.js';
 import { saveResults } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
@@ -19,22 +33,31 @@ import { formatDuration, type Progress, progressBar } from '../notebook/progress
 import { currentBackend } from '../tensors/backend.js';
 import { executeNotebooks } from './notebooks.js';
 
-const { values } = parseArgs({
-  options: {
-    preset: { type: 'string', default: 'quick' },
-    seeds: { type: 'string' },
-    methods: { type: 'string' },
-    steps: { type: 'string' },
-    backend: { type: 'string' },
-    workers: { type: 'string' },
-    out: { type: 'string', default: RESULTS_FOLDER },
-    fresh: { type: 'boolean', default: false },
-    'no-notebooks': { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-});
+const OPTIONS = {
+  preset: { type: 'string', default: 'quick' },
+  seeds: { type: 'string' },
+  methods: { type: 'string' },
+  steps: { type: 'string' },
+  backend: { type: 'string' },
+  workers: { type: 'string' },
+  out: { type: 'string', default: RESULTS_FOLDER },
+  fresh: { type: 'boolean', default: false },
+  'no-notebooks': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
 
-function chosenExperiment(): Experiment {
+function readOptions() {
+  try {
+    return parseArgs({ options: OPTIONS }).values;
+  } catch (error) {
+    const [what] = (error as Error).message.split('. ');
+    const allowed = Object.keys(OPTIONS).map((name) => `--${name}`);
+    throw new Error(`${what}: allowed are ${allowed.join(', ')}`);
+  }
+}
+type Options = ReturnType<typeof readOptions>;
+
+function chosenExperiment(values: Options): Experiment {
   const base = preset(values.preset);
   return parseExperiment(
     {
@@ -83,22 +106,30 @@ function display(): { onEvent: (event: ExperimentEvent) => void; stop: () => voi
   };
 }
 
-async function main(): Promise<void> {
+async function main(values: Options): Promise<void> {
   if (values.help) {
-    console.log(`npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`);
-    console.log('  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks]');
+    console.log(
+      `npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`,
+    );
+    console.log(
+      '  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks]',
+    );
     return;
   }
-  const experiment = chosenExperiment();
+  const experiment = chosenExperiment(values);
   const world = await openWorld({
     generationBatchSize: experiment.run.generationBatchSize,
     ...(values.backend ? { backend: values.backend } : {}),
     ...(values.workers ? { workers: Number(values.workers) } : {}),
   });
   const backend = currentBackend();
-  console.log(`backend: ${backend.name} on ${backend.device} – ${backend.why}; worker threads: ${world.pool.workers}`);
+  console.log(
+    `backend: ${backend.name} on ${backend.device} – ${backend.why}; worker threads: ${world.pool.workers}`,
+  );
   const plan = await planExperiment(world, experiment);
-  console.log(`preset ${experiment.name}: ${experiment.methods.join(', ')}; seeds ${experiment.seeds.join(', ')}`);
+  console.log(
+    `preset ${experiment.name}: ${experiment.methods.join(', ')}; seeds ${experiment.seeds.join(', ')}`,
+  );
   console.log(
     `plan: ${plan.trainingRuns} training runs of ${plan.stepsPerRun} steps with ${plan.rolloutsPerStep} rollouts each; ` +
       `about ${formatDuration(plan.seconds * 1000)} if nothing is finished yet ` +
@@ -106,7 +137,9 @@ async function main(): Promise<void> {
   );
   const stop = new AbortController();
   process.once('SIGINT', () => {
-    console.log('\nstopping after this step; press Ctrl-C again to stop at once (nothing that is saved is lost)');
+    console.log(
+      '\nstopping after this step; press Ctrl-C again to stop at once (nothing that is saved is lost)',
+    );
     stop.abort();
   });
   const { onEvent, stop: stopDisplay } = display();
@@ -122,7 +155,8 @@ async function main(): Promise<void> {
   }
   if (values['no-notebooks'] || stop.signal.aborted) return;
   const failed = (await executeNotebooks([], { signal: stop.signal })).filter((notebook) => notebook.error);
-  if (failed.length > 0) throw new Error(`notebooks that failed: ${failed.map(({ name }) => name).join(', ')}`);
+  if (failed.length > 0)
+    throw new Error(`notebooks that failed: ${failed.map(({ name }) => name).join(', ')}`);
 }
 
 /** Writes tables and figures, prints the table and what it does not show. */
@@ -138,14 +172,16 @@ async function report({ results, bestOnHeldout, metrics }: ExperimentResults, fo
   writeFileAtomic(join(tables, 'main-best-on-heldout.csv'), toCsv(mainTable(bestOnHeldout, paper)));
   const files = [
     ...(await exportFigure(mainFigure(results, paper), join(figures, 'main'))),
-    ...(Object.keys(metrics).length > 0 ? await exportFigure(trainingFigure(metrics), join(figures, 'training')) : []),
+    ...(Object.keys(metrics).length > 0
+      ? await exportFigure(trainingFigure(metrics), join(figures, 'training'))
+      : []),
   ];
   console.log(`\n${markdown}`);
   console.log([join(tables, 'main.csv'), ...files].map((file) => relative(process.cwd(), file)).join('\n'));
 }
 
 try {
-  await main();
+  await main(readOptions());
 } catch (error) {
   if (error instanceof Interrupted) {
     console.log(error.message);

@@ -17,7 +17,10 @@ export const loraSchema = z.strictObject({
   /** The update's scale is alpha / r; PEFT's `lora_alpha`. */
   alpha: z.number().gt(0).max(65536).default(32),
   /** PEFT's `target_modules`. */
-  targetModules: z.array(z.enum(LORA_TARGETS)).nonempty().default([...LORA_TARGETS]),
+  targetModules: z
+    .array(z.enum(LORA_TARGETS))
+    .nonempty()
+    .default([...LORA_TARGETS]),
   /** Std of B's up-matrix: in units of its base weight's std, or outright; A's up-matrix is zero. */
   initNoise: z
     .union([
@@ -39,7 +42,10 @@ export const evalSchema = z.strictObject({
 /** What determines a training run, beside its row, its base and the backend. */
 export const runConfigSchema = z.strictObject({
   task: z.literal('countdown').default('countdown'),
-  seed: z.int().min(0).max(2 ** 31),
+  seed: z
+    .int()
+    .min(0)
+    .max(2 ** 31),
   /** Optimizer steps. */
   maxSteps: z.int().min(1).max(1_000_000),
   /** Problems per step; every method spends 2N rollouts on each. */
@@ -58,7 +64,14 @@ export const experimentSchema = z
   .strictObject({
     name: z.string().min(1),
     methods: z.array(z.enum(METHOD_NAMES as [string, ...string[]])).min(1),
-    seeds: z.array(z.int().min(0).max(2 ** 31)).min(1),
+    seeds: z
+      .array(
+        z
+          .int()
+          .min(0)
+          .max(2 ** 31),
+      )
+      .min(1),
     run: runConfigSchema.omit({ seed: true }),
     eval: evalSchema,
   })

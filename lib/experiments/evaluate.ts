@@ -64,7 +64,12 @@ export async function evaluateMethod(
   const store = new EvalStore(join(folder, 'eval.jsonl'));
   const run = async (deployment: Deployment, split: 'validation' | 'heldout', problems: Problem[]) => {
     const name = deploymentName(deployment);
-    const key = JSON.stringify({ ...evaluation, ...difficulty(config), cap: config.maxCompletionLength, seed: config.seed });
+    const key = JSON.stringify({
+      ...evaluation,
+      ...difficulty(config),
+      cap: config.maxCompletionLength,
+      seed: config.seed,
+    });
     const found = store.find(key, name, split, problems, deployment.length);
     if (found) return { deployment: name, lines: found };
     const total = problems.length * deployment.length;
@@ -85,7 +90,8 @@ export async function evaluateMethod(
   if (method.deployments.length > 1) {
     const validation = [];
     const choosing = of('validation', evaluation.validationProblems);
-    for (const deployment of method.deployments) validation.push(await run(deployment, 'validation', choosing));
+    for (const deployment of method.deployments)
+      validation.push(await run(deployment, 'validation', choosing));
     chosen = argmax(validation.map(accuracy));
   }
   return { chosen: heldout[chosen]!, bestOnHeldout: heldout[argmax(heldout.map(accuracy))]! };
@@ -95,7 +101,12 @@ export async function evaluateMethod(
 export function methodResult(
   method: Method,
   outcome: Outcome,
-  run: { readonly seed: number; readonly steps: number; readonly secondsPerStep?: number; readonly runId: string },
+  run: {
+    readonly seed: number;
+    readonly steps: number;
+    readonly secondsPerStep?: number;
+    readonly runId: string;
+  },
 ): MethodResult {
   const finals = outcome.lines.map((l) => l.at(-1)!);
   const drafts = outcome.lines.flatMap((l) => (l.length > 1 ? [l[0]!] : []));
@@ -138,7 +149,9 @@ class EvalStore {
   }
   add(lines: readonly EvalLine[]): void {
     const [{ eval: key, deployment, split }] = lines as readonly [EvalLine];
-    const others = this.lines.filter((l) => l.eval !== key || l.deployment !== deployment || l.split !== split);
+    const others = this.lines.filter(
+      (l) => l.eval !== key || l.deployment !== deployment || l.split !== split,
+    );
     this.lines = [...others, ...lines];
     writeFileAtomic(this.path, this.lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   }

@@ -49,7 +49,10 @@ export async function runExperiment(
   const bestOnHeldout: MethodResult[] = [];
   const metrics: Record<string, readonly Metrics[]> = {};
   for (const seed of experiment.seeds) {
-    const runs = new Map<TrainingRow | undefined, { run: RunFolder; adapters: Adapters; metrics: readonly Metrics[] }>();
+    const runs = new Map<
+      TrainingRow | undefined,
+      { run: RunFolder; adapters: Adapters; metrics: readonly Metrics[] }
+    >();
     for (const name of experiment.methods) {
       const method = methodByName(name);
       let trained = runs.get(method.training);
@@ -131,7 +134,13 @@ export async function planExperiment(world: World, experiment: Experiment): Prom
   const options = { ...run.grpo, topP: 1, eosId, padId };
   await generate(world.pool, { base: world.base, adapter: undefined }, requests.slice(0, 4), options, 2); // warm-up
   const start = performance.now();
-  const rollouts = await generate(world.pool, { base: world.base, adapter: undefined }, requests, options, 64);
+  const rollouts = await generate(
+    world.pool,
+    { base: world.base, adapter: undefined },
+    requests,
+    options,
+    64,
+  );
   const elapsed = (performance.now() - start) / 1000;
   const tokens = rollouts.reduce((sum, r) => sum + r.completionIds.length, 0);
   const rate = tokens / elapsed;

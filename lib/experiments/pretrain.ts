@@ -9,7 +9,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
 import { z } from 'zod';
-import { appendJsonl } from '../files.js';
+import { appendJsonl, check } from '../files.js';
 import { clipGradNorm, initAdamW, type NamedArrays, scheduleFactor, updateAdamW } from '../grpo/adamw.js';
 import {
   forward,
@@ -26,8 +26,8 @@ import {
 } from '../model/index.js';
 import { stream } from '../random.js';
 import { countdownExample } from '../tasks/index.js';
-import { selectedLogProbs } from '../tensors/logprobs.js';
 import { currentBackend } from '../tensors/backend.js';
+import { selectedLogProbs } from '../tensors/logprobs.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
 import type { Tokenizer } from '../text/index.js';
 import { Interrupted } from './interrupted.js';
@@ -87,7 +87,11 @@ export async function pretrainShard({ config, weights, examples, batchTokens }: 
   const names = Object.keys(weights);
   const tensors = names.map((name) => tf.tensor(weights[name]!.data, [...weights[name]!.shape], 'float32'));
   const { value, grads } = tf.valueAndGrads((...given: tf.Tensor[]) => {
-    const model: Model = { config, weights: Object.fromEntries(names.map((n, i) => [n, given[i]!])), dispose() {} };
+    const model: Model = {
+      config,
+      weights: Object.fromEntries(names.map((n, i) => [n, given[i]!])),
+      dispose() {},
+    };
     return crossEntropy(model, examples, batchTokens);
   })(tensors);
   const named: NamedArrays = {};
@@ -106,11 +110,17 @@ function crossEntropy(model: Model, examples: readonly Example[], batchTokens: n
     examples.map((e) => Array.from({ length: width }, (_, t) => (t < e.ids.length ? value(e, t) : 0)));
   const ids = rectangle((e, t) => e.ids[t]!);
   const inLoss = rectangle((e, t) => (t >= e.promptLength ? 1 / batchTokens : 0));
-  const mask = tf.tensor2d(rectangle(() => 1), [rows, width]);
+  const mask = tf.tensor2d(
+    rectangle(() => 1),
+    [rows, width],
+  );
   const hidden = forward(model, tf.tensor2d(ids, [rows, width], 'int32'), mask);
   const z = logits(model, tf.slice(hidden, [0, 0, 0], [-1, width - 1, -1]));
   const flat = tf.reshape(z, [rows * (width - 1), model.config.vocab_size]) as tf.Tensor2D;
-  const targets = tf.tensor1d(ids.flatMap((row) => row.slice(1)), 'int32');
+  const targets = tf.tensor1d(
+    ids.flatMap((row) => row.slice(1)),
+    'int32',
+  );
   const weights = tf.tensor1d(inLoss.flatMap((row) => row.slice(1)));
   return tf.neg(tf.sum(tf.mul(selectedLogProbs(flat, targets, 1), weights))) as tf.Scalar;
 }
@@ -119,12 +129,20 @@ function crossEntropy(model: Model, examples: readonly Example[], batchTokens: n
 const POOL_BATCHES = 16;
 
 /** The examples of one pool as batches of like length, in shuffled order; a function of (seed, pool) alone. */
-export function exampleBatches(tokenizer: Tokenizer, seed: number, pool: number, batchSize: number): Example[][] {
+export function exampleBatches(
+  tokenizer: Tokenizer,
+  seed: number,
+  pool: number,
+  batchSize: number,
+): Example[][] {
   const random = stream(seed, 'pretrain', pool);
   const examples = Array.from({ length: POOL_BATCHES * batchSize }, () => {
     const { prompt, completion } = countdownExample(random);
     const promptIds = tokenizer.encodePrompt(prompt);
-    return { ids: [...promptIds, ...tokenizer.encode(completion), tokenizer.eosId], promptLength: promptIds.length };
+    return {
+      ids: [...promptIds, ...tokenizer.encode(completion), tokenizer.eosId],
+      promptLength: promptIds.length,
+    };
   });
   examples.sort((a, b) => a.ids.length - b.ids.length);
   return random.shuffle(
@@ -163,15 +181,24 @@ export async function pretrain(
   let first = 0;
   if (existsSync(checkpoint)) {
     const saved = readSafetensors(checkpoint);
-    first = Number(saved.metadata.step);
+    first = check(z.coerce.number().int().min(0), saved.metadata.step, `${checkpoint}: metadata 'step'`);
     optimizer.step = first;
     for (const [kind, arrays] of Object.entries(kinds))
-      for (const [name, array] of Object.entries(arrays)) array.set(saved.tensors[`${kind}/${name}`]!.data);
+      for (const [name, array] of Object.entries(arrays)) {
+        const found = saved.tensors[`${kind}/${name}`];
+        const { shape } = weights[name]!;
+        if (found?.shape.join() !== shape.join())
+          throw new Error(`${checkpoint}: tensor '${kind}/${name}' is missing or not of shape [${shape}]`);
+        array.set(found.data);
+      }
   }
   const save = (step: number) => {
     mkdirSync(stateFolder, { recursive: true });
     const tensors = Object.entries(kinds).flatMap(([kind, arrays]) =>
-      Object.entries(arrays).map(([name, data]) => [`${kind}/${name}`, { shape: weights[name]!.shape, data }]),
+      Object.entries(arrays).map(([name, data]) => [
+        `${kind}/${name}`,
+        { shape: weights[name]!.shape, data },
+      ]),
     );
     writeSafetensors(checkpoint, Object.fromEntries(tensors), { metadata: { step: String(step) } });
   };
@@ -190,7 +217,12 @@ export async function pretrain(
     const batchTokens = batch.reduce((sum, e) => sum + e.ids.length - e.promptLength, 0);
     const shards: PretrainShard[] = [];
     for (let i = 0; i < batch.length; i += config.perDeviceTrainBatchSize)
-      shards.push({ config: modelConfig, weights, examples: batch.slice(i, i + config.perDeviceTrainBatchSize), batchTokens });
+      shards.push({
+        config: modelConfig,
+        weights,
+        examples: batch.slice(i, i + config.perDeviceTrainBatchSize),
+        batchTokens,
+      });
     const parts = await pool.map(PRETRAIN, shards);
     const grads = parts[0]!.grads;
     for (const part of parts.slice(1))

@@ -5,10 +5,11 @@
  * number. Asking for a finished run reads it. Left out: evaluation (evaluate.ts) and display; progress goes to
  * a callback.
  */
-import { type Adapters, type World } from '../agon/attempt.js';
-import { METHODS, type TrainingRow } from '../agon/methods.js';
-import { sampleStep, type Stream } from '../agon/step.js';
+
 import { relative } from 'node:path';
+import type { Adapters, World } from '../agon/attempt.js';
+import { METHODS, type TrainingRow } from '../agon/methods.js';
+import { type Stream, sampleStep } from '../agon/step.js';
 import { ROOT } from '../files.js';
 import { initAdamW } from '../grpo/adamw.js';
 import { paramsOf, type Trainee, type UpdateMetrics, updateAdapter } from '../grpo/update.js';
@@ -23,8 +24,8 @@ import {
   hasAdapters,
   loadCheckpoint,
   type Metrics,
-  readMetrics,
   type RunFolder,
+  readMetrics,
   saveAdapters,
   saveCheckpoint,
   truncateMetrics,
@@ -58,14 +59,24 @@ export function initTrainees(base: string, row: TrainingRow, config: RunConfig):
 /** The problems of step t: one pass over the training split, the same for every method of a seed. */
 export function trainingProblems(world: World, config: RunConfig): Problem[] {
   const { seed, minDifficulty, maxDifficulty, maxSteps, problemsPerStep } = config;
-  return world.task.problems({ split: 'train', count: maxSteps * problemsPerStep, seed, minDifficulty, maxDifficulty });
+  return world.task.problems({
+    split: 'train',
+    count: maxSteps * problemsPerStep,
+    seed,
+    minDifficulty,
+    maxDifficulty,
+  });
 }
 
 /**
  * Trains a run to its last step, from its last checkpoint.
  * @throws Interrupted when the signal was aborted; what was finished is saved
  */
-export async function trainRun(world: World, run: RunFolder, options: TrainOptions = {}): Promise<TrainedRun> {
+export async function trainRun(
+  world: World,
+  run: RunFolder,
+  options: TrainOptions = {},
+): Promise<TrainedRun> {
   const { training: row, config } = run.identity;
   if (!row) throw new Error(`run ${run.id} has no training row: the base is not trained`);
   if (options.challengeReward && METHODS.some((method) => method.training?.name === row.name))
@@ -74,7 +85,9 @@ export async function trainRun(world: World, run: RunFolder, options: TrainOptio
         `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
     );
   const trainees = initTrainees(world.base, row, config);
-  const adapters: Adapters = Object.fromEntries(Object.entries(trainees).map(([name, t]) => [name, t.adapter]));
+  const adapters: Adapters = Object.fromEntries(
+    Object.entries(trainees).map(([name, t]) => [name, t.adapter]),
+  );
   const first = loadCheckpoint(run, trainees);
   const before = truncateMetrics(run, first);
   const problems = trainingProblems(world, config);
@@ -106,7 +119,9 @@ export async function trainStep(
   challengeReward?: Reward,
 ): Promise<Metrics> {
   const start = performance.now();
-  const adapters: Adapters = Object.fromEntries(Object.entries(trainees).map(([name, t]) => [name, t.adapter]));
+  const adapters: Adapters = Object.fromEntries(
+    Object.entries(trainees).map(([name, t]) => [name, t.adapter]),
+  );
   const { grpo, seed, maxSteps } = config;
   const options = { ...grpo, topP: 1, seed, ...(challengeReward ? { challengeReward } : {}) };
   const streams = await sampleStep(world, row, adapters, problems, step, options);
@@ -164,7 +179,9 @@ export function streamMetrics(s: Stream): Metrics {
   if (rivals.length === 0) return metrics;
   const besideRight = rivals.filter((a) => a.rival!.correct);
   const besideWrong = rivals.filter((a) => !a.rival!.correct);
-  const right = rivals.flatMap((a) => (a.correct && a.rival!.correct ? [s.advantages[s.attempts.indexOf(a)]!] : []));
+  const right = rivals.flatMap((a) =>
+    a.correct && a.rival!.correct ? [s.advantages[s.attempts.indexOf(a)]!] : [],
+  );
   return {
     ...metrics,
     ...(besideRight.length > 0 ? { keep: share(besideRight, (a) => a.correct) } : {}),

@@ -25,9 +25,18 @@ export interface SavedResults extends ExperimentResults {
 }
 
 /** Writes an experiment's results for later reading. */
-export function saveResults(experiment: Experiment, found: ExperimentResults, folder: string = RESULTS_FOLDER): void {
+export function saveResults(
+  experiment: Experiment,
+  found: ExperimentResults,
+  folder: string = RESULTS_FOLDER,
+): void {
   const { results, bestOnHeldout, metrics } = found;
-  writeJson(join(folder, 'tables', 'main.json'), { experiment, results, bestOnHeldout, runs: Object.keys(metrics) });
+  writeJson(join(folder, 'tables', 'main.json'), {
+    experiment,
+    results,
+    bestOnHeldout,
+    runs: Object.keys(metrics),
+  });
 }
 
 /**

@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { TrainingRow } from '../agon/methods.js';
-import { appendJsonl, readJson, readJsonl, ROOT, writeFileAtomic, writeJson } from '../files.js';
+import { appendJsonl, ROOT, readJson, readJsonl, writeFileAtomic, writeJson } from '../files.js';
 import type { Trainee } from '../grpo/update.js';
 import { type HostTensor, readSafetensors, writeAdapter, writeSafetensors } from '../model/index.js';
 import type { RunConfig } from './config.js';
@@ -40,7 +40,9 @@ export interface RunFolder {
 
 /** SHA-256 of a base model's weight file. */
 export function hashBase(folder: string): string {
-  return createHash('sha256').update(readFileSync(join(folder, 'model.safetensors'))).digest('hex');
+  return createHash('sha256')
+    .update(readFileSync(join(folder, 'model.safetensors')))
+    .digest('hex');
 }
 
 /**
@@ -49,7 +51,11 @@ export function hashBase(folder: string): string {
  * @param fresh deletes what this run has made so far
  * @throws when the folder exists but holds another run's config or none at all
  */
-export function openRun(identity: RunIdentity, resultsFolder: string = RESULTS_FOLDER, fresh = false): RunFolder {
+export function openRun(
+  identity: RunIdentity,
+  resultsFolder: string = RESULTS_FOLDER,
+  fresh = false,
+): RunFolder {
   const text = JSON.stringify(identity);
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
   const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
@@ -59,12 +65,18 @@ export function openRun(identity: RunIdentity, resultsFolder: string = RESULTS_F
   if (existsSync(configPath)) {
     const found = readJson(configPath, z.unknown());
     if (JSON.stringify(found) !== text)
-      throw new Error(`${configPath} is not the config of run ${id}: it was changed; restore it or delete the folder`);
+      throw new Error(
+        `${configPath} is not the config of run ${id}: it was changed; restore it or delete the folder`,
+      );
   } else {
     // What a kill inside the write of config.json leaves is its temporary neighbour, and no file of a run.
-    const files = existsSync(path) ? readdirSync(path).filter((name) => !name.startsWith('config.json.')) : [];
+    const files = existsSync(path)
+      ? readdirSync(path).filter((name) => !name.startsWith('config.json.'))
+      : [];
     if (files.length > 0)
-      throw new Error(`${path} holds files but no config.json: a half-copied run; delete the folder or copy it whole`);
+      throw new Error(
+        `${path} holds files but no config.json: a half-copied run; delete the folder or copy it whole`,
+      );
     mkdirSync(path, { recursive: true });
     writeJson(configPath, identity);
   }
@@ -85,9 +97,14 @@ export function truncateMetrics(run: RunFolder, steps: number): Metrics[] {
   const all = readMetrics(run);
   const kept = all.filter((line) => line.step! < steps);
   if (kept.length !== steps)
-    throw new Error(`${join(run.path, 'metrics.jsonl')}: ${kept.length} lines for ${steps} finished steps; delete the folder ${run.path}`);
+    throw new Error(
+      `${join(run.path, 'metrics.jsonl')}: ${kept.length} lines for ${steps} finished steps; delete the folder ${run.path}`,
+    );
   if (kept.length < all.length)
-    writeFileAtomic(join(run.path, 'metrics.jsonl'), kept.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    writeFileAtomic(
+      join(run.path, 'metrics.jsonl'),
+      kept.map((line) => `${JSON.stringify(line)}\n`).join(''),
+    );
   return kept;
 }
 
@@ -121,7 +138,9 @@ export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>
   const number = (key: string): number => {
     const value = Number(metadata[key]);
     if (!Number.isInteger(value) || value < 0)
-      throw new Error(`${path}: metadata '${key}' is ${JSON.stringify(metadata[key])}: a whole number is needed`);
+      throw new Error(
+        `${path}: metadata '${key}' is ${JSON.stringify(metadata[key])}: a whole number is needed`,
+      );
     return value;
   };
   for (const [name, { adapter, optimizer }] of Object.entries(trainees)) {
@@ -144,7 +163,8 @@ export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>
 
 /** Writes each adapter as a PEFT folder beside the run's log. */
 export function saveAdapters(run: RunFolder, trainees: Record<string, Trainee>, base: string): void {
-  for (const [name, { adapter }] of Object.entries(trainees)) writeAdapter(join(run.path, name), adapter, base);
+  for (const [name, { adapter }] of Object.entries(trainees))
+    writeAdapter(join(run.path, name), adapter, base);
 }
 
 /** Whether the run's adapters are all written; a folder's config is its last file. */

@@ -44,7 +44,9 @@ export function updateAdamW(
   for (const [name, p] of Object.entries(params)) {
     const g = grads[name];
     if (!g || g.length !== p.length)
-      throw new Error(`gradient of '${name}': ${g ? `${g.length} numbers` : 'missing'}, expected ${p.length}`);
+      throw new Error(
+        `gradient of '${name}': ${g ? `${g.length} numbers` : 'missing'}, expected ${p.length}`,
+      );
     for (let i = 0; i < g.length; i++)
       if (!Number.isFinite(g[i]!)) throw new Error(`gradient of '${name}' holds ${g[i]} at ${i}`);
   }

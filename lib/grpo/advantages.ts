@@ -34,7 +34,8 @@ export function groupAdvantages(
   if (groupSize < 1 || rewards.length === 0 || rewards.length % groupSize !== 0)
     throw new Error(`${rewards.length} rewards do not form whole groups of ${groupSize}`);
   rewards.forEach((r, i) => {
-    if (r !== undefined && !Number.isFinite(r)) throw new Error(`reward ${i} is ${r}: a finite number is needed`);
+    if (r !== undefined && !Number.isFinite(r))
+      throw new Error(`reward ${i} is ${r}: a finite number is needed`);
   });
   const groups = Array.from({ length: rewards.length / groupSize }, (_, g) =>
     rewards.slice(g * groupSize, (g + 1) * groupSize),

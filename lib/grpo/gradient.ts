@@ -53,7 +53,8 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
   const adapter = uploadAdapter(policy.adapter);
   const names = Object.keys(adapter.weights);
   const sums = { loss: 0, tokens: 0, entropy: 0, clippedLow: 0, clippedHigh: 0, kl: 0 };
-  const reference = options.beta > 0 ? tf.tidy(() => hostLogProbs(base, undefined, rows, options.temperature)) : undefined;
+  const reference =
+    options.beta > 0 ? tf.tidy(() => hostLogProbs(base, undefined, rows, options.temperature)) : undefined;
   try {
     const { value, grads } = tf.valueAndGrads((...weights: tf.Tensor[]) => {
       const given = Object.fromEntries(names.map((n, i) => [n, weights[i] as tf.Tensor2D]));
@@ -66,7 +67,14 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
         const at = scored.start(i);
         const end = at + row.completionIds.length;
         const ref = reference?.slice(at, end);
-        const part = sequenceLoss(logProbs.subarray(at, end), row.oldLogProbs, ref, row.advantage, row.weight, options);
+        const part = sequenceLoss(
+          logProbs.subarray(at, end),
+          row.oldLogProbs,
+          ref,
+          row.advantage,
+          row.weight,
+          options,
+        );
         slopes.set(part.dLogProbs, at);
         sums.loss += part.loss;
         sums.tokens += row.completionIds.length;
@@ -130,13 +138,21 @@ function scoreRows(
 ) {
   const { width, first, scored, start } = layout(rows);
   const ids = rows.map((r) => pad([...r.promptIds, ...r.completionIds], width));
-  const mask = rows.map((r) => pad(new Array<number>(r.promptIds.length + r.completionIds.length).fill(1), width));
+  const mask = rows.map((r) =>
+    pad(new Array<number>(r.promptIds.length + r.completionIds.length).fill(1), width),
+  );
   const shape: [number, number] = [rows.length, width];
   const hidden = forward(model, tf.tensor2d(ids, shape, 'int32'), tf.tensor2d(mask, shape), lora);
   // Position t predicts token t + 1: drop the last position, and everything before the first completion.
   const predicting = tf.slice(hidden, [0, first - 1, 0], [-1, scored, -1]);
-  const z = tf.reshape(logits(model, predicting), [rows.length * scored, model.config.vocab_size]) as tf.Tensor2D;
-  const targets = tf.tensor1d(ids.flatMap((row) => row.slice(first)), 'int32');
+  const z = tf.reshape(logits(model, predicting), [
+    rows.length * scored,
+    model.config.vocab_size,
+  ]) as tf.Tensor2D;
+  const targets = tf.tensor1d(
+    ids.flatMap((row) => row.slice(first)),
+    'int32',
+  );
   return { logProbs: selectedLogProbs(z, targets, temperature), entropy: entropies(z, temperature), start };
 }
 

@@ -30,7 +30,11 @@ export interface LossOptions {
  * - dr_grpo: a constant: 1 / (n maxCompletionLength) (Dr. GRPO, Liu et al. 2025)
  * @param lengths completion tokens in the loss (EOS included), per sequence
  */
-export function tokenWeights(lossType: LossType, lengths: readonly number[], maxCompletionLength: number): number[] {
+export function tokenWeights(
+  lossType: LossType,
+  lengths: readonly number[],
+  maxCompletionLength: number,
+): number[] {
   const n = lengths.length;
   const total = lengths.reduce((a, b) => a + b, 0);
   switch (lossType) {
@@ -71,7 +75,9 @@ export function sequenceLoss(
 ): SequenceLoss {
   const n = logProbs.length;
   if (oldLogProbs.length !== n || (refLogProbs && refLogProbs.length !== n))
-    throw new Error(`log-probs of different lengths: ${n}, old ${oldLogProbs.length}, ref ${refLogProbs?.length}`);
+    throw new Error(
+      `log-probs of different lengths: ${n}, old ${oldLogProbs.length}, ref ${refLogProbs?.length}`,
+    );
   if (beta > 0 && !refLogProbs) throw new Error(`beta ${beta} needs the reference's log-probs`);
   const dLogProbs = new Float32Array(n);
   const sums = { loss: 0, clippedLow: 0, clippedHigh: 0, kl: 0 };

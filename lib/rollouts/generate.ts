@@ -6,7 +6,7 @@
  * the base for sampling. Left out: what a prompt says and what a completion means (text/, agon/).
  */
 import * as tf from '@tensorflow/tfjs';
-import { decodeStep, mergeAdapter, type Model, prefill } from '../model/index.js';
+import { decodeStep, type Model, mergeAdapter, prefill } from '../model/index.js';
 import { type Random, stream } from '../random.js';
 import type { Rollout } from '../records.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
@@ -94,7 +94,8 @@ export function sampleBatch(
   const longest = Math.max(...requests.map((r) => r.promptIds.length));
   const context = model.config.max_position_embeddings;
   if (requests.some((r) => r.promptIds.length === 0)) throw new Error('a prompt is empty');
-  if (longest >= context) throw new Error(`a prompt of ${longest} tokens leaves no room in a context of ${context}`);
+  if (longest >= context)
+    throw new Error(`a prompt of ${longest} tokens leaves no room in a context of ${context}`);
   const rows: Row[] = requests.map((request) => ({
     request,
     random: stream(...request.names),
@@ -115,7 +116,11 @@ export function sampleBatch(
       active.forEach((rowIndex, k) => {
         const row = rows[rowIndex]!;
         if (row.finishReason) return;
-        const { id, logProb } = sampleToken(values.subarray(k * width, (k + 1) * width), options, row.random.uniform());
+        const { id, logProb } = sampleToken(
+          values.subarray(k * width, (k + 1) * width),
+          options,
+          row.random.uniform(),
+        );
         row.completionIds.push(id);
         row.logProbs.push(logProb);
         if (id === options.eosId) row.finishReason = 'stop';
@@ -143,7 +148,12 @@ export function sampleBatch(
 
 /** Prompts as one rectangle [rows, width], padded on the left, with its attention mask (1 real, 0 padding). */
 function leftPad(requests: readonly RolloutRequest[], width: number, padId: number) {
-  const ids = requests.map((r) => [...new Array<number>(width - r.promptIds.length).fill(padId), ...r.promptIds]);
-  const mask = requests.map((r) => Array.from({ length: width }, (_, t) => Number(t >= width - r.promptIds.length)));
+  const ids = requests.map((r) => [
+    ...new Array<number>(width - r.promptIds.length).fill(padId),
+    ...r.promptIds,
+  ]);
+  const mask = requests.map((r) =>
+    Array.from({ length: width }, (_, t) => Number(t >= width - r.promptIds.length)),
+  );
   return { ids: tf.tensor2d(ids, undefined, 'int32'), mask: tf.tensor2d(mask) };
 }

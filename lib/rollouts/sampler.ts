@@ -24,7 +24,11 @@ export interface Sampled {
  * @param u uniform in [0, 1)
  * @throws when a logit is NaN or the largest is infinite; a token whose logit is -Infinity is never drawn
  */
-export function sampleToken(logits: Float32Array, { temperature, topP }: SamplingOptions, u: number): Sampled {
+export function sampleToken(
+  logits: Float32Array,
+  { temperature, topP }: SamplingOptions,
+  u: number,
+): Sampled {
   const n = logits.length;
   const scale = temperature > 0 ? 1 / temperature : 1;
   let best = 0;

@@ -38,7 +38,9 @@ let active: BackendInfo | undefined;
 export async function initBackend(wanted: string = process.env.AGON_BACKEND ?? 'auto'): Promise<BackendInfo> {
   if (active) {
     if (wanted !== 'auto' && wanted !== active.name)
-      throw new Error(`backend '${wanted}' was asked for, but '${active.name}' is already running in this process`);
+      throw new Error(
+        `backend '${wanted}' was asked for, but '${active.name}' is already running in this process`,
+      );
     return active;
   }
   if (wanted !== 'auto' && !BACKEND_NAMES.includes(wanted as BackendName))
@@ -59,7 +61,9 @@ export async function initBackend(wanted: string = process.env.AGON_BACKEND ?? '
     await tf.setBackend('cpu');
     active = { name: 'cpu', device: 'CPU (plain JavaScript)', why: 'asked for', threaded: false };
   } else {
-    throw new Error(`backend '${wanted}' is not available here; available: ${availableBackends().join(', ')}`);
+    throw new Error(
+      `backend '${wanted}' is not available here; available: ${availableBackends().join(', ')}`,
+    );
   }
   await tf.ready();
   registerKernelFixes(tf.getBackend());
@@ -74,7 +78,9 @@ export function currentBackend(): BackendInfo {
 
 /** The backends that can be started on this machine, best first. */
 export function availableBackends(): BackendName[] {
-  const found: BackendName[] = BACKEND_NAMES.filter((name) => isNative(name) && whereInstalled(name) !== undefined);
+  const found: BackendName[] = BACKEND_NAMES.filter(
+    (name) => isNative(name) && whereInstalled(name) !== undefined,
+  );
   return [...found, 'wasm', 'cpu'];
 }
 
@@ -132,7 +138,9 @@ interface NativeBackend {
 async function startWasm(): Promise<void> {
   const events = ['uncaughtException', 'unhandledRejection'] as const;
   const before = events.map((event) => new Set(process.rawListeners(event as 'uncaughtException')));
-  const wasmDir = require.resolve('@tensorflow/tfjs-backend-wasm/dist/tfjs-backend-wasm.wasm').replace(/[^/\\]*$/, '');
+  const wasmDir = require
+    .resolve('@tensorflow/tfjs-backend-wasm/dist/tfjs-backend-wasm.wasm')
+    .replace(/[^/\\]*$/, '');
   setWasmPaths(wasmDir);
   if (!(await tf.setBackend('wasm'))) throw new Error('the wasm backend did not start');
   events.forEach((event, i) => {

@@ -12,7 +12,11 @@ import * as tf from '@tensorflow/tfjs';
  * @param temperature divides the logits
  * @returns [n] log-probs in nats; differentiable with respect to `logits`
  */
-export function selectedLogProbs(logits: tf.Tensor2D, targets: tf.Tensor1D, temperature: number): tf.Tensor1D {
+export function selectedLogProbs(
+  logits: tf.Tensor2D,
+  targets: tf.Tensor1D,
+  temperature: number,
+): tf.Tensor1D {
   const vocabulary = logits.shape[1];
   const op = tf.customGrad((z, save) => {
     const scaled = tf.div(z as tf.Tensor2D, temperature) as tf.Tensor2D;

@@ -24,7 +24,11 @@ export interface Pool {
   /** Worker threads; 0 means the jobs run in the calling thread. */
   readonly workers: number;
   /** Runs every input and resolves to the outputs in the inputs' order. The first error rejects; what waits is dropped. */
-  map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[], onDone?: (done: number) => void): Promise<Out[]>;
+  map<In, Out>(
+    job: JobFunction<In, Out>,
+    inputs: readonly In[],
+    onDone?: (done: number) => void,
+  ): Promise<Out[]>;
   /** Ends the workers; work in progress rejects. */
   close(): Promise<void>;
 }

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
-import { registerBatchedMatMul } from '../../lib/tensors/batched-matmul.js';
 import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
+import { registerBatchedMatMul } from '../../lib/tensors/batched-matmul.js';
 import { assertClose } from '../model/support.js';
 
 before(async () => {
