@@ -8,12 +8,12 @@
 import { createRequire } from 'node:module';
 import * as tf from '@tensorflow/tfjs';
 import { setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
-import { ROOT } from '../files.js';
 import { registerKernelFixes } from './kernels.js';
+import { NATIVE_DIR } from './native.js';
 
 const require = createRequire(import.meta.url);
-/** Where a native package may lie: installed by npm, or built on this machine into `.native`. */
-const PLACES = [require, createRequire(`${ROOT}.native/package.json`)];
+/** Where a native package may lie: installed by npm, or put into `.native` by `npm run setup:native`. */
+const PLACES = [require, createRequire(`${NATIVE_DIR}/package.json`)];
 
 export const BACKEND_NAMES = ['tfjs-node-gpu', 'tfjs-node', 'wasm', 'cpu'] as const;
 export type BackendName = (typeof BACKEND_NAMES)[number];
@@ -107,6 +107,8 @@ function loadNative(wanted: string): BackendInfo | undefined {
     if (!place) continue;
     try {
       process.env.TF_CPP_MIN_LOG_LEVEL ??= '3'; // TensorFlow's start-up chatter
+      process.env.TF_FORCE_GPU_ALLOW_GROWTH ??= 'true'; // not the GPU's whole memory at once
+      process.env.NVIDIA_TF32_OVERRIDE ??= '0'; // float32 is float32: ratios of probabilities need it
       place(`@tensorflow/${name}`);
       const backend = tf.engine().findBackend('tensorflow') as unknown as NativeBackend | null;
       if (!backend) throw new Error('it registered no backend: it runs on another copy of tfjs-core');

@@ -78,7 +78,7 @@ def losses() -> dict:
     cases = [
         trl_loss(case, loss_type, 0.2, high, beta, masked)
         for loss_type in ("grpo", "bnpo", "dr_grpo", "dapo")
-        for high, beta in ((0.2, 0.0), (0.28, 0.04))
+        for high, beta in ((0.2, 0.0), (0.5, 0.04))
         for masked in (False, True)
     ]
     return {
