@@ -123,7 +123,9 @@ async function install(work: string, flavour: Flavour): Promise<NativeRecord> {
     return { way: 'official', flavour, package: 'tfjs-node-gpu', tensorflow, wheelSha256: null, date };
   } catch (error) {
     stop.signal.throwIfAborted();
-    say(`  does not work here: ${(error as Error).message.split('\n')[0]}`);
+    const [what, ...output] = (error as Error).message.split('\n');
+    const reason = output.find((line) => /error/i.test(line)) ?? output.at(-1);
+    say(`  does not work here: ${what}${reason ? ` (${reason.trim()})` : ''}`);
   }
   const { npm, peakGB, finalGB } = FLAVOURS[flavour];
   say(`second way: building against pip's TensorFlow (disk: ${peakGB} GB for a while, ${finalGB} GB stay)`);

@@ -34,7 +34,7 @@ import { Interrupted } from './interrupted.js';
 
 export const pretrainConfigSchema = z.strictObject({
   seed: z.int().min(0).default(0),
-  maxSteps: z.int().min(1).max(1_000_000).default(3000),
+  maxSteps: z.int().min(1).max(1_000_000).default(2200),
   batchSize: z.int().min(2).max(4096).default(64),
   /** Rows per gradient shard: bounds memory and lets every worker have one. */
   perDeviceTrainBatchSize: z.int().min(1).max(4096).default(32),

@@ -45,7 +45,7 @@ export function groupAdvantages(
   const advantages = groups.flatMap((group, g) => {
     const { mean, std } = stats[g]!;
     const scale = scaleRewards === 'none' ? 1 : (scaleRewards === 'batch' ? batchStd : std) + EPS;
-    return group.map((r) => (r === undefined || std === 0 ? 0 : (r - mean) / scale));
+    return group.map((r) => (r === undefined ? 0 : (r - mean) / scale));
   });
   const judged = stats.filter((s) => s.n > 0);
   const average = (values: number[]) => values.reduce((a, b) => a + b, 0) / Math.max(1, values.length);

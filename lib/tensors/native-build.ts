@@ -251,8 +251,8 @@ interface RunOptions {
  */
 export function run(program: string, args: readonly string[], options: RunOptions): Promise<string> {
   const { signal, cwd, timeoutMs, env } = options;
-  signal.throwIfAborted();
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const child = spawn(program, args, {
       cwd,
       env: { ...process.env, ...env },

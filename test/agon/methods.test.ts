@@ -30,7 +30,11 @@ test('every trained row spends 2N rollouts per problem', async () => {
     const options = { ...SAMPLING, numGenerations: n, scaleRewards: 'group', seed: 0 } as const;
     const streams = await sampleStep(world, training, namedAdapters(), problems, 0, options);
     assert.equal(asked.length, 2 * n * problems.length, training.name);
-    assert.equal(streams.reduce((sum, s) => sum + s.attempts.length, 0), asked.length, training.name);
+    assert.equal(
+      streams.reduce((sum, s) => sum + s.attempts.length, 0),
+      asked.length,
+      training.name,
+    );
     for (const p of problems)
       assert.equal(
         streams.flatMap((s) => s.attempts).filter((a) => a.problem === p).length,
@@ -69,8 +73,14 @@ test('a step samples from the adapter whose role it is', async () => {
       const roles = rolesAt(training, step);
       const half = training.exchange === 'none' ? asked.length : asked.length / 2;
       const who = asked.map((a) => (a.adapter === adapters.A ? 'A' : a.adapter === adapters.B ? 'B' : '?'));
-      assert.ok(who.slice(0, half).every((name) => name === roles.draft), training.name);
-      assert.ok(who.slice(half).every((name) => name === roles.challenge), training.name);
+      assert.ok(
+        who.slice(0, half).every((name) => name === roles.draft),
+        training.name,
+      );
+      assert.ok(
+        who.slice(half).every((name) => name === roles.challenge),
+        training.name,
+      );
       for (const s of streams) assert.ok(s.attempts.every((a) => a.adapter === s.adapter));
     }
 });
@@ -121,11 +131,14 @@ test('a cascade answers problem by problem after its own draft; one pass reads n
   const { world, asked } = scriptedWorld(({ role, row: i }) => written('t', `${role} ${i}`, 'right'));
   const done: number[] = [];
   const finals = await deploy(world, adapters, ['B', 'A'], problems, SAMPLING, 0, (n) => done.push(n));
-  assert.deepEqual(finals.map((a) => [a.problem.id, a.adapter, a.role]), [
-    ['x', 'A', 'challenge'],
-    ['y', 'A', 'challenge'],
-    ['z', 'A', 'challenge'],
-  ]);
+  assert.deepEqual(
+    finals.map((a) => [a.problem.id, a.adapter, a.role]),
+    [
+      ['x', 'A', 'challenge'],
+      ['y', 'A', 'challenge'],
+      ['z', 'A', 'challenge'],
+    ],
+  );
   finals.forEach((a, i) => {
     assert.equal(a.rival!.problem, a.problem);
     assert.equal(a.rival!.adapter, 'B');

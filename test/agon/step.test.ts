@@ -22,7 +22,10 @@ function verdicts(draft: readonly number[], challenge: readonly number[]): Scrip
 
 async function step(name: string, script: Script, options: Partial<StepOptions> = {}) {
   const { world, asked } = scriptedWorld(script);
-  const streams = await sampleStep(world, row(name), namedAdapters(), PROBLEMS, 0, { ...OPTIONS, ...options });
+  const streams = await sampleStep(world, row(name), namedAdapters(), PROBLEMS, 0, {
+    ...OPTIONS,
+    ...options,
+  });
   return { streams: streams as [Stream, Stream], asked };
 }
 
@@ -54,7 +57,10 @@ test('a hidden opponent: the plain prompt, and one rival for the whole group', a
   const { streams, asked } = await step('shared-opponent', verdicts([1, 0, 0, 0, 0, 1, 1, 1], [1, 0, 1, 0]));
   const [draft, challenge] = streams;
   const plain = asked.slice(0, 2 * N).map((a) => a.prompt);
-  assert.deepEqual(asked.slice(2 * N).map((a) => a.prompt), plain);
+  assert.deepEqual(
+    asked.slice(2 * N).map((a) => a.prompt),
+    plain,
+  );
   assert.ok(asked.slice(2 * N).every((a) => a.role === 'solo'));
   challenge.attempts.forEach((b, i) => {
     assert.equal(b.rival, draft.attempts[i < N ? 0 : N]);

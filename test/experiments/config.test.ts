@@ -62,15 +62,25 @@ test('a field that does not fit is named, with what was found and what is allowe
     ['run.minDifficulty', 30, /run\.minDifficulty: must not exceed run\.maxDifficulty/],
   ];
   for (const [path, value, message] of cases)
-    assert.throws(() => parseExperiment(withField(path, value), 'my.json'), (error: Error) => {
-      assert.match(error.message, /^my\.json does not fit:\n/, path);
-      assert.match(error.message, message, path);
-      return true;
-    });
+    assert.throws(
+      () => parseExperiment(withField(path, value), 'my.json'),
+      (error: Error) => {
+        assert.match(error.message, /^my\.json does not fit:\n/, path);
+        assert.match(error.message, message, path);
+        return true;
+      },
+    );
 });
 
 test('unknown fields are refused at every depth', () => {
-  for (const path of ['extra', 'run.extra', 'run.seed', 'run.grpo.num_generations', 'run.lora.dropout', 'eval.k']) {
+  for (const path of [
+    'extra',
+    'run.extra',
+    'run.seed',
+    'run.grpo.num_generations',
+    'run.lora.dropout',
+    'eval.k',
+  ]) {
     const name = path.split('.').at(-1)!;
     assert.throws(
       () => parseExperiment(withField(path, 1), 'my.json'),

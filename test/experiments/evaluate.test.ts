@@ -1,6 +1,6 @@
 /** Evaluation: what is stored, what is read back, which direction is reported, and the numbers of the table. */
 import assert from 'node:assert/strict';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { Adapters, World } from '../../lib/agon/attempt.js';
@@ -94,7 +94,10 @@ test('an evaluation that is there in part is made anew, alike, and only it', asy
   const outcomes = await evaluate(folder);
   const lines = readLines(folder);
   const lost = lines.filter((l) => l.deployment === 'B>A' && l.split === 'validation');
-  writeLines(folder, lines.filter((l) => !lost.slice(2, 4).includes(l)));
+  writeLines(
+    folder,
+    lines.filter((l) => !lost.slice(2, 4).includes(l)),
+  );
   appendFileSync(file(folder), '{"eval":"{}","deploy');
   const { where, sampled } = counting();
   assert.deepEqual(await evaluate(folder, where), outcomes);
@@ -149,14 +152,20 @@ test('the splits are disjoint; one way to run needs no validation', async () => 
   };
   const folder = scratch();
   await evaluate(folder, spied);
-  assert.deepEqual(queries.map((q) => [q.split, q.count]), [
-    ['heldout', 4],
-    ['validation', 3],
-  ]);
+  assert.deepEqual(
+    queries.map((q) => [q.split, q.count]),
+    [
+      ['heldout', 4],
+      ['validation', 3],
+    ],
+  );
   assert.ok(queries.every((q) => q.minDifficulty === 4 && q.maxDifficulty === 16));
   queries.length = 0;
   await evaluate(folder, spied, EVALUATION, methodByName('grpo'));
-  assert.deepEqual(queries.map((q) => q.split), ['heldout']);
+  assert.deepEqual(
+    queries.map((q) => q.split),
+    ['heldout'],
+  );
 
   const { minDifficulty, maxDifficulty } = RUN;
   const ids = (split: 'train' | 'validation' | 'heldout') =>
@@ -206,8 +215,12 @@ test('kept, converted and paid for, on an outcome made by hand', () => {
   });
   const solo = { deployment: 'A', lines: [[line(0, true, 30)], [line(0, false, 10)]] };
   const single = methodResult(methodByName('grpo'), solo, { seed: 0, steps: 1, runId: 'r' });
-  assert.deepEqual([single.correct, single.draftTokens, single.totalTokens, single.direction], [1, 0, 20, '-']);
-  for (const name of ['keep', 'convert', 'draftCorrect', 'secondsPerStep']) assert.ok(!(name in single), name);
+  assert.deepEqual(
+    [single.correct, single.draftTokens, single.totalTokens, single.direction],
+    [1, 0, 20, '-'],
+  );
+  for (const name of ['keep', 'convert', 'draftCorrect', 'secondsPerStep'])
+    assert.ok(!(name in single), name);
   // No draft was wrong: what would have been converted is not known.
   const sure = methodResult(agon, { deployment: 'A>B', lines: lines.slice(0, 3) }, facts);
   assert.ok(!('convert' in sure));

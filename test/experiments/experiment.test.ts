@@ -32,7 +32,10 @@ test('methods of one training share a run; a second call computes nothing and sa
     onEvent: (event) => events.push(event),
   });
   const { results, metrics } = found;
-  assert.deepEqual(results.map((r) => r.method), EXPERIMENT.methods);
+  assert.deepEqual(
+    results.map((r) => r.method),
+    EXPERIMENT.methods,
+  );
   const id = (method: string) => results.find((r) => r.method === method)!.runId;
   assert.equal(id('grpo'), id('grpo-self-cascade'));
   assert.equal(id('zero-shot'), id('moa-untrained'));

@@ -21,7 +21,9 @@ before(async () => {
 
 /** Starts the child and kills it `delay` ms after it has said `line`; without `line` it runs to its end. */
 async function train(folder: string, line?: string, delay = 0) {
-  const child = spawn(process.execPath, [CHILD, folder, String(STEPS)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [CHILD, folder, String(STEPS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
   const said: string[] = [];
   for await (const text of createInterface(child.stdout)) {

@@ -26,7 +26,11 @@ test(`${STEPS} steps leave the number of tensors and the memory where they were`
       await trainStep(world, AGON, config, trainees, problems.slice(step, step + 1), step);
   };
   await run(0, WARM_UP);
-  const [tensors, bytes, resident] = [tf.memory().numTensors, tf.memory().numBytes, process.memoryUsage.rss()];
+  const [tensors, bytes, resident] = [
+    tf.memory().numTensors,
+    tf.memory().numBytes,
+    process.memoryUsage.rss(),
+  ];
   await run(WARM_UP, WARM_UP + STEPS);
   assert.equal(tf.memory().numTensors, tensors);
   assert.equal(tf.memory().numBytes, bytes);

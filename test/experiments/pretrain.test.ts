@@ -79,6 +79,9 @@ test('the loss falls from that of guessing', async () => {
   const { losses } = await train(20);
   const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   const [start, end] = [mean(losses.slice(0, 3)), mean(losses.slice(-3))];
-  assert.ok(Math.abs(losses[0]! - Math.log(96)) < 0.3, `96 words, all alike, cost 4.56 nats; found ${losses[0]}`);
+  assert.ok(
+    Math.abs(losses[0]! - Math.log(96)) < 0.3,
+    `96 words, all alike, cost 4.56 nats; found ${losses[0]}`,
+  );
   assert.ok(end < start - 1, `from ${start} to ${end}`);
 });

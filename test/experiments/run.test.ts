@@ -102,7 +102,10 @@ test('each adapter trains on the rollouts of its own stream only', async () => {
     });
     const [drafter, challenger] = step === 0 ? (['A', 'B'] as const) : (['B', 'A'] as const);
     assert.ok(rows[drafter].length > 0 && rows[drafter].every((reads) => !reads), `step ${step}: drafts`);
-    assert.ok(rows[challenger].length > 0 && rows[challenger].every((reads) => reads), `step ${step}: challenges`);
+    assert.ok(
+      rows[challenger].length > 0 && rows[challenger].every((reads) => reads),
+      `step ${step}: challenges`,
+    );
   }
 });
 
@@ -134,7 +137,10 @@ test('a reward of the user needs a row of its own, and then trains another run t
   const config = tinyConfig({ maxSteps: 1 });
   const folder = scratch();
   const table = openTiny(world, folder, config);
-  await assert.rejects(trainRun(world, table, { challengeReward: () => 1 }), /agon-s0-.*'agon'.*another name/);
+  await assert.rejects(
+    trainRun(world, table, { challengeReward: () => 1 }),
+    /agon-s0-.*'agon'.*another name/,
+  );
   const mine = openTiny(world, folder, config, { ...AGON, name: 'mine' });
   assert.match(mine.id, /^mine-s0-/);
   const { metrics } = await trainRun(world, mine, { challengeReward: (own) => own.completion.think.length });

@@ -46,7 +46,13 @@ function copy(step?: number): RunFolder {
 
 const lines = (run: RunFolder) => readFileSync(metricsFile(run), 'utf8').split('\n').slice(0, -1);
 const keepLines = (run: RunFolder, count: number) =>
-  writeFileSync(metricsFile(run), lines(run).slice(0, count).map((line) => `${line}\n`).join(''));
+  writeFileSync(
+    metricsFile(run),
+    lines(run)
+      .slice(0, count)
+      .map((line) => `${line}\n`)
+      .join(''),
+  );
 
 test('killed between a metrics line and its checkpoint: the line is dropped and made again', async () => {
   const run = copy(1);
@@ -73,7 +79,10 @@ test('killed inside a checkpoint: its temporary file is not looked at', async ()
 test('killed after the last checkpoint: the adapters are written without any more work', async () => {
   const run = copy(3);
   mkdirSync(join(run.path, 'A'));
-  cpSync(join(finished.path, 'A', 'adapter_model.safetensors'), join(run.path, 'A', 'adapter_model.safetensors'));
+  cpSync(
+    join(finished.path, 'A', 'adapter_model.safetensors'),
+    join(run.path, 'A', 'adapter_model.safetensors'),
+  );
   await trainRun({ ...world, pool: NO_POOL }, run);
   assert.deepEqual(fingerprint(run), fingerprint(finished));
 });
@@ -95,7 +104,10 @@ test('metrics that are missing behind a checkpoint are an error that names the f
     keepLines(run, 1);
     const steps = step ?? 3;
     await assert.rejects(trainRun(world, run), (error: Error) => {
-      assert.ok(error.message.startsWith(`${metricsFile(run)}: 1 lines for ${steps} finished steps`), error.message);
+      assert.ok(
+        error.message.startsWith(`${metricsFile(run)}: 1 lines for ${steps} finished steps`),
+        error.message,
+      );
       return true;
     });
   }
@@ -113,10 +125,13 @@ test('a changed config.json is refused, so is one that is no JSON', () => {
   const path = join(run.path, 'config.json');
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, text.replace('"maxSteps": 3', '"maxSteps": 4'));
-  assert.throws(() => openTiny(world, target), (error: Error) => {
-    assert.ok(error.message.startsWith(`${path} is not the config of run ${run.id}`), error.message);
-    return true;
-  });
+  assert.throws(
+    () => openTiny(world, target),
+    (error: Error) => {
+      assert.ok(error.message.startsWith(`${path} is not the config of run ${run.id}`), error.message);
+      return true;
+    },
+  );
   writeFileSync(path, text.slice(0, 100));
   assert.throws(() => openTiny(world, target), /config\.json: not readable as JSON/);
 });
@@ -125,10 +140,13 @@ test('files without a config.json are refused; an empty folder is taken', () => 
   const run = copy();
   const target = join(run.path, '..', '..');
   rmSync(join(run.path, 'config.json'));
-  assert.throws(() => openTiny(world, target), (error: Error) => {
-    assert.ok(error.message.startsWith(`${run.path} holds files but no config.json`), error.message);
-    return true;
-  });
+  assert.throws(
+    () => openTiny(world, target),
+    (error: Error) => {
+      assert.ok(error.message.startsWith(`${run.path} holds files but no config.json`), error.message);
+      return true;
+    },
+  );
   rmSync(run.path, { recursive: true });
   mkdirSync(run.path);
   assert.equal(openTiny(world, target).path, run.path);

@@ -4,7 +4,15 @@ import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import { type GradientShard, gradientShard, type LossRow, scoreLogProbs } from '../../lib/grpo/gradient.js';
 import { k3 } from '../../lib/grpo/loss.js';
-import { type Adapter, forward, type LoraTensors, logits, uploadAdapter } from '../../lib/model/index.js';
+import {
+  type Adapter,
+  forward,
+  type HostTensor,
+  type LoraConfig,
+  type LoraTensors,
+  logits,
+  uploadAdapter,
+} from '../../lib/model/index.js';
 import { type Policy, sharedModel } from '../../lib/rollouts/policy.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { assertClose } from '../model/support.js';
@@ -249,19 +257,33 @@ test('check 19: switching adapters leaks nothing: B, then A again, then the base
   assert.deepEqual([await scoreLogProbs(bare, rows, 1), await scoreLogProbs(other, rows, 1)], [none, b]);
 });
 
-test('check 19: the scale is alpha / r: twice alpha is twice the update', async () => {
+test('check 19: the scale is alpha / r: twice alpha is twice the update, twice alpha and twice r is the same', async () => {
   const rows = await onPolicyRows();
-  const doubled: Adapter = { ...adapter, config: { ...adapter.config, alpha: 2 * adapter.config.alpha } };
-  const weights = Object.fromEntries(
-    Object.entries(adapter.weights).map(([name, w]) => [
-      name,
-      name.includes('lora_B') ? { ...w, data: w.data.map((x) => 2 * x) } : w,
-    ]),
+  const { r, alpha } = adapter.config;
+  const change = (map: (name: string, w: HostTensor) => HostTensor, config: Partial<LoraConfig>): Policy => ({
+    base,
+    adapter: {
+      config: { ...adapter.config, ...config },
+      weights: Object.fromEntries(Object.entries(adapter.weights).map(([name, w]) => [name, map(name, w)])),
+    },
+  });
+  const score = (changed: Policy) => scoreLogProbs(changed, rows, 1);
+  const twiceB = change(
+    (name, w) => (name.includes('lora_B') ? { ...w, data: w.data.map((x) => 2 * x) } : w),
+    {},
   );
-  const [byAlpha, byWeight] = await Promise.all(
-    [doubled, { ...adapter, weights }].map((adapter) => scoreLogProbs({ base, adapter }, rows, 1)),
-  );
-  assertClose(byAlpha, byWeight, 1e-5);
+  assertClose(await score(change((_, w) => w, { alpha: 2 * alpha })), await score(twiceB), 1e-5);
+  /** A matrix with zeros in the second half of the rank: rows of lora_A [r, in], columns of lora_B [out, r]. */
+  const widened = (name: string, { shape, data }: HostTensor): HostTensor => {
+    const [rows, columns] = shape as [number, number];
+    if (name.includes('lora_A'))
+      return { shape: [2 * r, columns], data: Float32Array.of(...data, ...data.map(() => 0)) };
+    const wide = Float32Array.from({ length: rows * 2 * r }, (_, i) =>
+      i % (2 * r) < r ? data[Math.floor(i / (2 * r)) * r + (i % (2 * r))]! : 0,
+    );
+    return { shape: [rows, 2 * r], data: wide };
+  };
+  assertClose(await score(change(widened, { r: 2 * r, alpha: 2 * alpha })), await score(policy), 1e-5);
 });
 
 test('a gradient without an adapter is refused: the base is frozen', async () => {

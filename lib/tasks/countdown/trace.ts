@@ -32,9 +32,8 @@ export type RivalMode = (typeof RIVAL_MODES)[number];
 
 /** How the traces are written; the numbers are shares and chances unless they say otherwise. */
 export interface TraceOptions {
-  /** Leaves before the solver gives up: 1 plus a run of chances `persistence`, at most `maxLeaves`. */
+  /** Leaves before the solver gives up: each trace draws its patience uniformly from 1 to this. */
   readonly maxLeaves: number;
-  readonly persistence: number;
   /** Trying another second step under the same first step. */
   readonly stay: number;
   /** A step whose written result is wrong. */
@@ -53,7 +52,6 @@ export interface TraceOptions {
 
 export const TRACE_DEFAULTS: TraceOptions = {
   maxLeaves: 8,
-  persistence: 0.6,
   stay: 0.5,
   slip: 0.03,
   disguise: 1 / 3,
@@ -148,8 +146,7 @@ function search(
   random: Random,
   options: TraceOptions,
 ): { readonly text: string; readonly path: Path; readonly dead: string[] } {
-  let patience = 1;
-  while (patience < options.maxLeaves && random.uniform() < options.persistence) patience++;
+  const patience = 1 + random.int(options.maxLeaves);
   const insight = random.uniform() < options.skilled ? options.insight : 0;
 
   const hits = (three: readonly number[], second: Step) =>
