@@ -5,6 +5,7 @@ import {
   cpSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -57,6 +58,23 @@ const keepLines = (run: RunFolder, count: number) =>
 test('killed between a metrics line and its checkpoint: the line is dropped and made again', async () => {
   const run = copy(1);
   assert.equal(lines(run).length, 3, 'metrics are two steps ahead');
+  await trainRun(world, run);
+  assert.deepEqual(fingerprint(run), fingerprint(finished));
+});
+
+test('a checkpoint that cannot be written: the metrics are ahead of the last one, never behind', async () => {
+  const run = openTiny(world, scratch());
+  const aside = join(run.path, 'aside');
+  const blocked = trainRun(world, run, {
+    onStep: () => {
+      renameSync(checkpoint(run), aside);
+      mkdirSync(join(checkpoint(run), 'in the way'), { recursive: true });
+    },
+  });
+  await assert.rejects(blocked, /checkpoint\.safetensors/);
+  assert.equal(lines(run).length, 2);
+  rmSync(checkpoint(run), { recursive: true });
+  renameSync(aside, checkpoint(run));
   await trainRun(world, run);
   assert.deepEqual(fingerprint(run), fingerprint(finished));
 });
