@@ -86,7 +86,7 @@ export async function attempt(
       role,
       rollout,
       completion,
-      correct: task.verify(problem, completion) === true,
+      correct: task.verify(problem, completion),
       formatted: completion.formatted,
       ...(rival ? { rival } : {}),
     };

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ROOT } from '../files.js';
 import { availableBackends } from '../tensors/backend.js';
-import { OURS_SCRIPT } from './ours.js';
 import type { ParticipantSpec } from './participant.js';
 
 export interface Machine {
@@ -31,6 +31,7 @@ export const PEERS = {
   pytorch: 'a plain PyTorch loop with a KV cache',
 } as const;
 
+const OURS_SCRIPT = fileURLToPath(new URL('./ours.js', import.meta.url));
 const PEERS_FOLDER = join(ROOT, 'bench', 'peers');
 const VENV = join(ROOT, '.bench-venv');
 

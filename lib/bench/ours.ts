@@ -6,7 +6,6 @@
  */
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import * as tf from '@tensorflow/tfjs';
 import type { World } from '../agon/attempt.js';
 import { methodByName } from '../agon/methods.js';
@@ -149,7 +148,4 @@ async function main(): Promise<void> {
   process.exit(0); // idle workers do not keep the process, a native backend's threads might
 }
 
-/** The script that a participant's process runs. */
-export const OURS_SCRIPT = fileURLToPath(import.meta.url);
-
-if (process.argv[1] === OURS_SCRIPT) await main();
+await main();

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { check } from '../files.js';
 import { failureSchema, type Opened, openedSchema, type Request, type Workload } from './protocol.js';
 
@@ -66,7 +66,8 @@ export class Participant {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
-        () => reject(new Error(`${this.name}: no reply to '${request.ask}' in ${TIME_LIMIT_MS / 60_000} min`)),
+        () =>
+          reject(new Error(`${this.name}: no reply to '${request.ask}' in ${TIME_LIMIT_MS / 60_000} min`)),
         TIME_LIMIT_MS,
       );
     });

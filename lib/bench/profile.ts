@@ -34,9 +34,7 @@ const TRANSFERS = ['readSync', 'read', 'write'] as const;
  * Runs `work` with timers around every kernel.
  * @returns the parts, longest first, and all the time that was spent (timers included)
  */
-export async function profileKernels(
-  work: () => Promise<void>,
-): Promise<{ parts: Part[]; seconds: number }> {
+export async function profileKernels(work: () => Promise<void>): Promise<{ parts: Part[]; seconds: number }> {
   const tallies = new Map<string, Tally>();
   const stack: Frame[] = [];
   const time = <T>(name: string, flops: number, run: () => T): T => {

@@ -41,7 +41,12 @@ export type Request =
   /** One whole step: rollouts to end-of-sequence or the cap, rewards, one update. */
   | { readonly ask: 'grpo' | 'agon'; readonly step: number }
   /** Where the time of one thread goes. */
-  | { readonly ask: 'profile'; readonly what: 'sample' | 'train'; readonly rows: number; readonly completion: number };
+  | {
+      readonly ask: 'profile';
+      readonly what: 'sample' | 'train';
+      readonly rows: number;
+      readonly completion: number;
+    };
 
 export const openedSchema = z.strictObject({
   /** What is installed, by name. */

@@ -7,7 +7,14 @@
  */
 import { join } from 'node:path';
 import { countParameters, type ModelConfig, readConfig } from '../model/index.js';
-import { flops, merged, type Product, type Rectangle, samplingProducts, trainingProducts } from './matmuls.js';
+import {
+  flops,
+  merged,
+  type Product,
+  type Rectangle,
+  samplingProducts,
+  trainingProducts,
+} from './matmuls.js';
 import { Participant, type ParticipantSpec } from './participant.js';
 import { grouped, type Part } from './profile.js';
 import {
@@ -133,8 +140,8 @@ export async function benchModel(
       })),
       measured,
       floors,
-      curve: curve ? await measureCurve(plan, workload, config, inCurve, log) : [],
-      profiles: await measureProfiles(plan, ours, log),
+      curve: curve ? await measureCurve(plan, workload, config, inCurve, log, fail) : [],
+      profiles: await measureProfiles(plan, ours, log, fail),
       failures,
     };
   } finally {
@@ -199,7 +206,10 @@ async function measureFloors(
   const shapes = merged([...needs.sample, ...needs.train]);
   const rates = new Map<string, number[]>();
   for (const participant of participants.filter((p) => p.opened.measures.includes('train')))
-    rates.set(participant.name, (await participant.ask({ ask: 'rates', products: shapes }, ratesSchema)).seconds);
+    rates.set(
+      participant.name,
+      (await participant.ask({ ask: 'rates', products: shapes }, ratesSchema)).seconds,
+    );
   return (['sample', 'train'] as const).map((measure) => {
     const seconds = (rateOf: (shape: number) => number) =>
       needs[measure].reduce((sum, product) => sum + product.count * rateOf(indexOf(shapes, product)), 0);
@@ -222,6 +232,7 @@ async function measureCurve(
   config: ModelConfig,
   participants: readonly Participant[],
   log: (line: string) => void,
+  fail: (error: unknown) => void,
 ): Promise<CurvePoint[]> {
   const points = curvePoints(plan, config.max_position_embeddings, prompts[0]!.length);
   const places = [
@@ -237,8 +248,12 @@ async function measureCurve(
     for (const place of places)
       for (const participant of participants) {
         const { rows, completion } = place;
-        const { seconds, tokens } = await participant.ask({ ask: measure, rows, completion }, timingSchema);
-        curve.push({ participant: participant.name, measure, ...place, seconds, tokens });
+        try {
+          const { seconds, tokens } = await participant.ask({ ask: measure, rows, completion }, timingSchema);
+          curve.push({ participant: participant.name, measure, ...place, seconds, tokens });
+        } catch (error) {
+          fail(error);
+        }
       }
   log(`  curve: ${curve.length} points`);
   return curve;
@@ -248,24 +263,23 @@ async function measureProfiles(
   plan: Plan,
   participants: readonly Participant[],
   log: (line: string) => void,
+  fail: (error: unknown) => void,
 ): Promise<ProfileResult[]> {
   const profiles: ProfileResult[] = [];
   for (const participant of participants)
     for (const measure of ['sample', 'train'] as const) {
       const [rows, completion] = [plan.profileRows, plan.completion];
-      const { seconds, parts } = await participant.ask(
-        { ask: 'profile', what: measure, rows, completion },
-        profileSchema,
-      );
-      profiles.push({
-        participant: participant.name,
-        measure,
-        rows,
-        seconds,
-        kinds: grouped(parts),
-        operations: parts,
-      });
-      log(`  profile of ${measure} on ${participant.name}: ${seconds.toFixed(2)} s in one thread`);
+      try {
+        const { seconds, parts } = await participant.ask(
+          { ask: 'profile', what: measure, rows, completion },
+          profileSchema,
+        );
+        const kinds = grouped(parts);
+        profiles.push({ participant: participant.name, measure, rows, seconds, kinds, operations: parts });
+        log(`  profile of ${measure} on ${participant.name}: ${seconds.toFixed(2)} s in one thread`);
+      } catch (error) {
+        fail(error);
+      }
     }
   return profiles;
 }

@@ -75,12 +75,7 @@ export function benchConfig(plan: Plan): RunConfig {
  * Problems, prompts and completions of a plan on a base.
  * @throws when the base's tokenizer or config cannot be read
  */
-export function makeWorkload(
-  plan: Plan,
-  base: string,
-  threads: number,
-  alternateRewards: boolean,
-): Workload {
+export function makeWorkload(plan: Plan, base: string, threads: number, alternateRewards: boolean): Workload {
   const run = benchConfig(plan);
   const tokenizer = loadTokenizer(base);
   const config = readConfig(join(base, 'config.json'));

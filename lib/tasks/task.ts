@@ -21,11 +21,8 @@ export interface Task {
   readonly promptStyle: PromptStyle;
   /** @throws when there are fewer than `count` */
   problems(query: ProblemQuery): Problem[];
-  /**
-   * c of the paper. `undefined` means that it cannot be judged: the attempt is left out, not scored 0.
-   * The format is not looked at.
-   */
-  verify(problem: Problem, completion: Completion): boolean | undefined;
+  /** c of the paper: whether the final answer is right. The format is not looked at. */
+  verify(problem: Problem, completion: Completion): boolean;
   /** Texts that give the completion's answer away, beside those that `withholdAnswer` knows for numbers. */
   answerSpellings(problem: Problem, completion: Completion): readonly string[];
 }

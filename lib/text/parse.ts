@@ -29,8 +29,8 @@ function count(text: string, tag: string): number {
 }
 
 /**
- * Parses one completion. The summary is what stands between `</think>` and the first `<answer>`; reasoning that
- * was never closed leaves no summary and no answer. With several answers the last one is taken, and the format
+ * Parses one completion. The summary is what stands between the last `</think>` and the first `<answer>`;
+ * reasoning that was never closed, or was opened again, leaves no summary and no answer. With several answers the last one is taken, and the format
  * does not hold.
  * @param text the decoded completion, without the prompt
  * @returns `formatted` iff the reasoning is closed exactly once, the summary is not empty, exactly one non-empty
@@ -39,8 +39,11 @@ function count(text: string, tag: string): number {
 export function parseCompletion(text: string, finishReason: 'stop' | 'length'): Completion {
   const whole = withoutEndTokens(text).trimStart();
   const body = whole.startsWith(THINK) ? whole.slice(THINK.length) : whole;
-  const close = body.indexOf(END_THINK);
-  if (close < 0) return { think: body.trim(), summary: '', answer: undefined, formatted: false };
+  // Everything up to the last `</think>` is private, and so is what a `<think>` after it opens: better no summary
+  // than one that shows a rival some reasoning.
+  const close = body.lastIndexOf(END_THINK);
+  if (close < 0 || body.indexOf(THINK, close) >= 0)
+    return { think: body.trim(), summary: '', answer: undefined, formatted: false };
 
   const think = body.slice(0, close).trim();
   const rest = body.slice(close + END_THINK.length);
@@ -56,7 +59,7 @@ export function parseCompletion(text: string, finishReason: 'stop' | 'length'): 
   const formatted =
     finishReason === 'stop' &&
     count(body, THINK) === 0 &&
-    count(rest, END_THINK) === 0 &&
+    count(body, END_THINK) === 1 &&
     summary !== '' &&
     answer !== undefined &&
     count(rest, ANSWER) === 1 &&

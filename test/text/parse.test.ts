@@ -36,9 +36,10 @@ test('each way in which the format can break', () => {
   const cases: [string, string, string | undefined, string][] = [
     ['never closed', '<think> a <answer> 1 </answer>', undefined, ''],
     ['nothing', '', undefined, ''],
-    ['closed twice', '<think> a </think> b </think> s <answer> 1 </answer>', '1', 'b </think> s'],
+    ['closed twice', '<think> a </think> b </think> s <answer> 1 </answer>', '1', 's'],
     ['opened twice', '<think> a <think> b </think> s <answer> 1 </answer>', '1', 's'],
-    ['reopened later', '<think> a </think> s <think> b <answer> 1 </answer>', '1', 's <think> b'],
+    ['reopened later', '<think> a </think> s <think> b <answer> 1 </answer>', undefined, ''],
+    ['twice', '<think> a </think> <think> private </think> s <answer> 1 </answer>', '1', 's'],
     ['no summary', '<think> a </think> <answer> 1 </answer>', '1', ''],
     ['no answer', '<think> a </think> s', undefined, 's'],
     ['empty answer', '<think> a </think> s <answer> </answer>', undefined, 's'],

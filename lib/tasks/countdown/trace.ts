@@ -5,8 +5,8 @@
  * copies, verifies, ignores, or continues from the rival's dead ends. Reinforcement learning has all of this
  * to sort out, and each behaviour is there to be reinforced.
  *
- *   <think> [check PATH left u v : sum difference product verdict]
- *           { try STEP { then STEP left u v : sum difference product verdict } } </think>
+ *   <think> [check PATH left u v : sum difference product target T verdict]
+ *           { try STEP { then STEP left u v : sum difference product target T verdict } } </think>
  *   { dead N op N } path STEP then STEP <answer> N op N </answer>
  *
  * Left out: the chat around it (example.ts) and the end-of-sequence token (the tokenizer's).
@@ -55,7 +55,7 @@ export const TRACE_DEFAULTS: TraceOptions = {
   stay: 0.5,
   slip: 0.03,
   disguise: 1 / 3,
-  skilled: 0.5,
+  skilled: 0.25,
   insight: 0.3,
   maxDead: 4,
   rival: { copy: 0.35, verify: 0.25, ignore: 0.15, continue: 0.25 },
@@ -66,8 +66,12 @@ function word(value: number): string {
   return value > LARGEST ? 'big' : String(value);
 }
 
-function writeOutcomes(rest: readonly [number, number], verdict: string): string {
-  return `left ${rest.join(' ')} : ${outcomesOf(rest).map(word).join(' ')} ${verdict}`;
+/**
+ * The results and the target stand right before the verdict that rests on them: a base of three layers compares
+ * what is side by side, and learned the verdict in four leaves of ten only when the target stood in the prompt alone.
+ */
+function writeOutcomes(rest: readonly [number, number], target: number, verdict: string): string {
+  return `left ${rest.join(' ')} : ${outcomesOf(rest).map(word).join(' ')} target ${target} ${verdict}`;
 }
 
 /** The operation on the two last numbers that comes closest to the target. */
@@ -110,7 +114,7 @@ function copy(
   const rest = restOf(numbers, path)!;
   const hit = lastOperator(rest, target) !== undefined || random.uniform() < options.disguise;
   return {
-    text: `check ${writePath(path)} ${writeOutcomes(rest, hit ? 'hit' : 'guess')}`,
+    text: `check ${writePath(path)} ${writeOutcomes(rest, target, hit ? 'hit' : 'guess')}`,
     path,
     taken: true,
   };
@@ -135,7 +139,11 @@ function verify(
   }
   const rest = restOf(numbers, path)!;
   const taken = lastOperator(rest, target) !== undefined;
-  return { text: `check ${writePath(path)} ${writeOutcomes(rest, taken ? 'hit' : 'dead')}`, path, taken };
+  return {
+    text: `check ${writePath(path)} ${writeOutcomes(rest, target, taken ? 'hit' : 'dead')}`,
+    path,
+    taken,
+  };
 }
 
 /** The search: tries leaves until one hits or patience ends. */
@@ -187,7 +195,7 @@ function search(
     const hit = lastOperator(rest, target) !== undefined;
     const last = leaf === patience || (seconds.length === 0 && firsts.length === 0);
     const verdict = hit ? 'hit' : !last ? 'dead' : random.uniform() < options.disguise ? 'hit' : 'guess';
-    parts.push(`then ${writeStep(second)} ${writeOutcomes(rest, verdict)}`);
+    parts.push(`then ${writeStep(second)} ${writeOutcomes(rest, target, verdict)}`);
     if (hit || last) {
       return { text: parts.join(' '), path: [first!, second], dead: tried.slice(0, -1) };
     }
