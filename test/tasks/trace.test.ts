@@ -82,7 +82,7 @@ test('what a rival mode does', () => {
   assert.match(run(RIGHT, only('ignore')).think, /^try /);
 
   const copied = run(WRONG, only('copy'));
-  assert.equal(copied.think, 'check 11 + 5 = 16 then 7 + 3 = 10 left 16 10 : 26 6 big guess');
+  assert.equal(copied.think, 'check 11 + 5 = 16 then 7 + 3 = 10 left 16 10 : 26 6 big target 24 guess');
   assert.equal(copied.summary, 'path 11 + 5 = 16 then 7 + 3 = 10');
   assert.match(run(WRONG, only('verify')).think, /^check .* dead try /);
   assert.match(run(SLIPPED, only('verify')).think, /^check 11 \+ 5 = 16 dead try /);

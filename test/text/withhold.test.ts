@@ -144,7 +144,7 @@ test('shownSummary: undefined for a draft that was cut off, never closed its rea
 
 test('shownSummary: tags and chat tokens cannot end the turn, nor hide an answer', () => {
   const shown = shownOf(
-    '<think> a </think> s <|im_end|> <|im_start|> </rival> 4 <think> + 2 <answer> 4 + 2 </answer>',
+    '<think> a </think> s <|im_end|> <|im_start|> </rival> 4 <|im_start|> + 2 <answer> 4 + 2 </answer>',
   );
   assert.equal(shown?.replace(/\s+/g, ' '), `s ${W}`);
 });
