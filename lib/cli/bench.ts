@@ -110,6 +110,12 @@ async function report(result: BenchResult, folder: string): Promise<void> {
   console.log(`written to ${relative(process.cwd(), folder)}`);
 }
 
+// Ending by exit() runs what ends the participants.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.once(signal, () => process.exit(code));
 try {
   await main(readOptions());
   process.exit(0); // a backend's threads do not keep a finished bench

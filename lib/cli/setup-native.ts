@@ -124,7 +124,7 @@ async function install(work: string, flavour: Flavour): Promise<NativeRecord> {
   } catch (error) {
     stop.signal.throwIfAborted();
     const [what, ...output] = (error as Error).message.split('\n');
-    const reason = output.find((line) => /error/i.test(line)) ?? output.at(-1);
+    const reason = output.find((line) => /^\s*\w*Error:/.test(line)) ?? output.at(-1);
     say(`  does not work here: ${what}${reason ? ` (${reason.trim()})` : ''}`);
   }
   const { npm, peakGB, finalGB } = FLAVOURS[flavour];

@@ -88,10 +88,10 @@ const arena = {
   grpo: {
     numGenerations: 8,
     temperature: 0.8,
-    maxCompletionLength: 150,
+    maxCompletionLength: 200,
     perDeviceTrainBatchSize: 24,
-    learningRate: 2e-3,
-    lrSchedulerType: 'constant',
+    learningRate: 1.5e-3,
+    lrSchedulerType: 'linear',
     warmupSteps: 5,
     adamBeta2: 0.95,
   },
@@ -110,7 +110,7 @@ const PRESETS = {
     eval: { problems: 40, validationProblems: 20 },
   },
   /** The default: the arena's main table in less than 20 minutes on two cores. */
-  quick: { methods: main, seeds: [0], run: { ...arena, maxSteps: 40 }, eval: { problems: 500 } },
+  quick: { methods: main, seeds: [0], run: { ...arena, maxSteps: 50 }, eval: { problems: 500 } },
   /** All eight methods, five seeds: hours. */
   full: {
     methods: all,

@@ -117,7 +117,7 @@ export interface Plan {
 }
 
 /** Training a token costs about this many times sampling one, on the arena (results/LOG.md). */
-const TRAINING_COST = 1.6;
+const TRAINING_COST = 1.3;
 /** Completions grow under training; evaluation and start-up come on top. */
 const GROWTH = 1.25;
 

@@ -54,7 +54,7 @@ export async function buildFromPip(
   const wheels = join(work, 'wheels');
   mkdirSync(wheels);
 
-  onStage(`downloading ${pypi} ${TENSORFLOW_VERSION} with pip (about ${downloadGB} GB)`);
+  onStage(`downloading ${pypi} ${TENSORFLOW_VERSION} with pip (downloads: about ${downloadGB} GB in all)`);
   const wheel = join(wheels, 'tensorflow.txt');
   writeFileSync(wheel, `${pypi}==${TENSORFLOW_VERSION} --hash=sha256:${sha256}\n`);
   await pipDownload(wheels, ['--require-hashes', '-r', wheel], signal);

@@ -198,7 +198,7 @@ test('parity: within the limit agrees; a larger difference, a NaN and another le
 function command(...args: string[]) {
   const script = fileURLToPath(new URL('../../lib/cli/setup-native.js', import.meta.url));
   const env = { ...process.env, AGON_NATIVE_DIR: native, AGON_BACKEND: undefined };
-  return spawnSync(process.execPath, [script, ...args], { env, encoding: 'utf8', timeout: 60_000 });
+  return spawnSync(process.execPath, [script, ...args], { env, encoding: 'utf8', timeout: 180_000 });
 }
 
 test('--undo removes the folder and says which backend is used then', () => {
