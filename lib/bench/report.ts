@@ -47,7 +47,7 @@ export function measuredTable(result: BenchResult): DataFrame {
     model.measured
       .filter(({ timings }) => timings.length > 0)
       .map((measured) => {
-        const { median, min, max, repetitions } = summary(values(measured));
+        const reached = summary(values(measured));
         const floor = model.floors.find((f) => f.measure === measured.measure);
         const seconds = summary(measured.timings.map((t) => t.seconds)).median;
         const own = floor?.own[measured.participant];
@@ -56,12 +56,12 @@ export function measuredTable(result: BenchResult): DataFrame {
           model: model.plan.model,
           measurement: TITLES[measured.measure],
           participant: measured.participant,
-          median: round(median),
-          range: `${round(min)}..${round(max)}`,
-          repetitions,
+          median: digits(reached.median),
+          range: range(reached),
+          repetitions: reached.repetitions,
           tokens: Math.round(tokens),
-          'own matmul rate reached (%)': own === undefined ? Number.NaN : round((100 * own) / seconds),
-          "machine's (%)": floor === undefined ? Number.NaN : round((100 * floor.machine) / seconds),
+          'own matmul rate reached (%)': own === undefined ? '' : digits((100 * own) / seconds),
+          "machine's (%)": floor === undefined ? '' : digits((100 * floor.machine) / seconds),
           'peak memory (MB)':
             measured.peakBytes === undefined ? Number.NaN : Math.round(measured.peakBytes / 1e6),
         };
@@ -116,8 +116,8 @@ export function claimTable(result: BenchResult): DataFrame {
         model: model.plan.model,
         claim: `${TITLES[measure].replace(/ \(.*/, '')}: ${ours} over ${theirs}`,
         'at least': atLeast,
-        measured: ratio ? round(ratio.median) : Number.NaN,
-        range: ratio ? `${round(ratio.min)}..${round(ratio.max)}` : '',
+        measured: ratio ? digits(ratio.median) : '',
+        range: ratio ? range(ratio) : '',
         holds: holds === undefined ? 'not measured' : holds ? 'yes' : 'no',
       })),
     ),
@@ -132,10 +132,10 @@ export function floorTable(result: BenchResult): DataFrame {
         [...Object.entries(own), ['best of all at each shape', machine] as const].map(([name, seconds]) => ({
           model: model.plan.model,
           'products of': measure === 'sample' ? 'sampling' : 'training',
-          GFLOP: round(flops / 1e9),
+          GFLOP: digits(flops / 1e9),
           'multiplied by': name,
-          'floor (s)': round(seconds),
-          'GFLOP/s': round(flops / 1e9 / seconds),
+          'floor (s)': digits(seconds),
+          'GFLOP/s': digits(flops / 1e9 / seconds),
         })),
       ),
     ),
@@ -153,10 +153,10 @@ export function profileTable(result: BenchResult): DataFrame {
           measurement: measure === 'sample' ? 'sampling' : 'training',
           participant,
           work: name,
-          'time (%)': round((100 * seconds) / total),
-          seconds: round(seconds),
+          'time (%)': digits((100 * seconds) / total),
+          seconds: digits(seconds),
           calls,
-          'GFLOP/s': flops === undefined ? Number.NaN : round(flops / seconds / 1e9),
+          'GFLOP/s': flops === undefined ? '' : digits(flops / seconds / 1e9),
         }));
       }),
     ),
@@ -190,8 +190,8 @@ function straightnessTable(model: ModelResult): DataFrame {
       measurement: s.measure === 'sample' ? 'sampling' : 'training',
       participant: s.participant,
       'cost in': s.vary === 'rows' ? 'rollouts' : 'completion tokens',
-      'explained by a straight line (%)': round(100 * s.explained),
-      'seconds per token, last over middle point': round(s.lastOverMiddle),
+      'explained by a straight line (%)': digits(100 * s.explained),
+      'seconds per token, last over middle point': digits(s.lastOverMiddle),
     })),
   );
 }
@@ -232,7 +232,11 @@ export function benchMarkdown(result: BenchResult): string {
   ].join('\n');
 }
 
-/** Three digits that count. */
-function round(value: number): number {
-  return Number(value.toPrecision(3));
+/** Three digits that count, as text: one column holds tokens per second and seconds. */
+function digits(value: number): string {
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+function range({ min, max }: Summary): string {
+  return `${digits(min)}..${digits(max)}`;
 }

@@ -92,6 +92,8 @@ export interface BenchOptions {
   readonly log: (line: string) => void;
 }
 
+const WHOLE: readonly Measure[] = ['sample', 'train', 'grpo'];
+
 /** Measures one model with everybody. */
 export async function benchModel(
   plan: Plan,
@@ -121,14 +123,15 @@ export async function benchModel(
         fail(error);
       }
     }
-    const floors = await measureFloors(plan, workload, config, present);
+    // One peer stands for PyTorch's rate and course: the one that does all that ours do.
+    const whole = present.filter((p) => WHOLE.every((measure) => p.opened.measures.includes(measure)));
+    const floors = await measureFloors(plan, workload, config, whole);
     const measured: Measured[] = [];
     for (const measure of MEASURES) {
       const who = present.filter((p) => p.opened.measures.includes(measure));
       measured.push(...(await interleave(plan, measure, who, log, fail)));
     }
     const ours = present.filter((p) => p.spec.side === 'ours');
-    const inCurve = present.filter((p) => p.opened.measures.includes('sample') && p.name !== 'transformers');
     return {
       plan,
       parameters: countParameters(config),
@@ -140,7 +143,7 @@ export async function benchModel(
       })),
       measured,
       floors,
-      curve: curve ? await measureCurve(plan, workload, config, inCurve, log, fail) : [],
+      curve: curve ? await measureCurve(plan, workload, config, whole, log, fail) : [],
       profiles: await measureProfiles(plan, ours, log, fail),
       failures,
     };
@@ -191,7 +194,7 @@ async function interleave(
   }));
 }
 
-/** The products of both fixed-length measurements, timed by everybody who can. */
+/** The products of both fixed-length measurements, timed by each participant. */
 async function measureFloors(
   plan: Plan,
   { run, prompts }: Workload,
@@ -205,7 +208,7 @@ async function measureFloors(
   };
   const shapes = merged([...needs.sample, ...needs.train]);
   const rates = new Map<string, number[]>();
-  for (const participant of participants.filter((p) => p.opened.measures.includes('train')))
+  for (const participant of participants)
     rates.set(
       participant.name,
       (await participant.ask({ ask: 'rates', products: shapes }, ratesSchema)).seconds,
