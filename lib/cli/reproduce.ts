@@ -29,7 +29,9 @@ import { saveResults } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
 import { openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
+import { parameterShare } from '../model/index.js';
 import { formatDuration, type Progress, progressBar } from '../notebook/progress.js';
+import { sharedModel } from '../rollouts/policy.js';
 import { currentBackend } from '../tensors/backend.js';
 import { executeNotebooks } from './notebooks.js';
 
@@ -125,6 +127,10 @@ async function main(values: Options): Promise<void> {
   const backend = currentBackend();
   console.log(
     `backend: ${backend.name} on ${backend.device} – ${backend.why}; worker threads: ${world.pool.workers}`,
+  );
+  const share = parameterShare(sharedModel(world.base).config, experiment.run.lora);
+  console.log(
+    `adapters: rank ${experiment.run.lora.r}, each ${(100 * share).toFixed(1)}% of the base's parameters`,
   );
   const plan = await planExperiment(world, experiment);
   console.log(

@@ -23,6 +23,7 @@ import {
   appendMetrics,
   hasAdapters,
   loadCheckpoint,
+  lockRun,
   type Metrics,
   type RunFolder,
   readMetrics,
@@ -77,13 +78,28 @@ export async function trainRun(
   run: RunFolder,
   options: TrainOptions = {},
 ): Promise<TrainedRun> {
-  const { training: row, config } = run.identity;
+  const { training: row } = run.identity;
   if (!row) throw new Error(`run ${run.id} has no training row: the base is not trained`);
   if (options.challengeReward && METHODS.some((method) => method.training?.name === row.name))
     throw new Error(
       `run ${run.id} belongs to the table's row '${row.name}', whose reward is '${row.challengeReward}': ` +
         `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
     );
+  const unlock = lockRun(run);
+  try {
+    return await trainLocked(world, run, row, options);
+  } finally {
+    unlock();
+  }
+}
+
+async function trainLocked(
+  world: World,
+  run: RunFolder,
+  row: TrainingRow,
+  options: TrainOptions,
+): Promise<TrainedRun> {
+  const { config } = run.identity;
   const trainees = initTrainees(world.base, row, config);
   const adapters: Adapters = Object.fromEntries(
     Object.entries(trainees).map(([name, t]) => [name, t.adapter]),

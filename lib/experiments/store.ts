@@ -83,6 +83,31 @@ export function openRun(
   return { id, path, identity };
 }
 
+/**
+ * Keeps other processes from training the same run: two writers would mix their lines.
+ * @returns the release; a lock whose process is gone (killed) counts for nothing
+ * @throws naming the process that holds it
+ */
+export function lockRun(run: RunFolder): () => void {
+  const path = join(run.path, 'lock');
+  const holder = existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0;
+  if (holder > 0 && holder !== process.pid && isAlive(holder))
+    throw new Error(
+      `run ${run.id} is being trained by process ${holder}: wait for it or stop it (lock: ${path})`,
+    );
+  writeFileAtomic(path, String(process.pid));
+  return () => rmSync(path, { force: true });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0); // signal 0 only asks
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 /** The metrics so far, one record per finished step. */
 export function readMetrics(run: RunFolder): Metrics[] {
   return readJsonl(join(run.path, 'metrics.jsonl'), metricsSchema);

@@ -1,8 +1,10 @@
 /** What a kill or a careless hand leaves in a run's folder: made good where that is safe, refused by name where not. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -14,7 +16,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { World } from '../../lib/agon/attempt.js';
 import { trainRun } from '../../lib/experiments/run.js';
-import { openRun, type RunFolder } from '../../lib/experiments/store.js';
+import { lockRun, openRun, type RunFolder } from '../../lib/experiments/store.js';
 import { type HostTensor, readSafetensors, writeSafetensors } from '../../lib/model/index.js';
 import { coinWorld, fingerprint, NO_POOL, openTiny, scratch, tinyConfig } from './support.js';
 
@@ -215,4 +217,19 @@ test('a checkpoint with a tensor of another shape, without one, or without its s
   write(tensors, metadata);
   await trainRun(world, run);
   assert.deepEqual(fingerprint(run), fingerprint(finished));
+});
+
+test('a run that another process trains is refused, a lock whose process is gone is not', () => {
+  const run = copy();
+  const lock = join(run.path, 'lock');
+  writeFileSync(lock, String(process.ppid));
+  assert.throws(() => lockRun(run), new RegExp(`is being trained by process ${process.ppid}`));
+  const { pid } = spawnSync(process.execPath, ['-e', '']);
+  for (const stale of [String(pid), '', 'half written']) {
+    writeFileSync(lock, stale);
+    const release = lockRun(run);
+    assert.equal(readFileSync(lock, 'utf8'), String(process.pid));
+    release();
+    assert.equal(existsSync(lock), false);
+  }
 });
