@@ -15,6 +15,7 @@ export * from './analysis/index.js';
 export * from './experiments/config.js';
 export * from './experiments/evaluate.js';
 export * from './experiments/experiment.js';
+export * from './experiments/interrupted.js';
 export * from './experiments/result.js';
 export * from './experiments/run.js';
 export * from './experiments/saved.js';

@@ -18,8 +18,6 @@ export interface World {
   /** Folder of the frozen base model. */
   readonly base: string;
   readonly pool: Pool;
-  /** Rows per sampling batch. */
-  readonly generationBatchSize: number;
 }
 
 /** How to sample: training and evaluation differ here. */
@@ -27,6 +25,8 @@ export interface Sampling {
   readonly temperature: number;
   readonly topP: number;
   readonly maxCompletionLength: number;
+  /** Rows per sampling batch (TRL's `generation_batch_size`). */
+  readonly generationBatchSize: number;
 }
 
 /** The adapters by name; `base` needs none. */
@@ -75,7 +75,14 @@ export async function attempt(
   }));
   const options = { ...sampling, eosId: tokenizer.eosId, padId: tokenizer.padId };
   const policy = { base: world.base, adapter };
-  const rollouts = await generate(world.pool, policy, requests, options, world.generationBatchSize, onDone);
+  const rollouts = await generate(
+    world.pool,
+    policy,
+    requests,
+    options,
+    sampling.generationBatchSize,
+    onDone,
+  );
   return assignments.map(({ problem, reads, rival = reads }, i) => {
     const rollout = rollouts[i]!;
     const text = tokenizer.decode([...rollout.completionIds]);

@@ -10,6 +10,7 @@ import { deploymentName } from './methods.js';
 
 /**
  * Runs a deployment on problems, one sample per stage.
+ * @param names of the random numbers (a seed, a split)
  * @returns the final stage's attempts in order; a cascade's carry their draft as `rival`
  */
 export async function deploy(
@@ -18,15 +19,15 @@ export async function deploy(
   deployment: Deployment,
   problems: readonly Problem[],
   sampling: Sampling,
-  seed: number,
+  names: readonly (string | number)[],
   onDone?: (done: number) => void,
 ): Promise<Attempt[]> {
-  const names = [seed, 'deploy', deploymentName(deployment)];
+  const all = [...names, 'deploy', deploymentName(deployment)];
   const tries = problems.map((problem) => ({ problem }));
   const [first, second] = deployment;
-  if (!second) return attempt(world, adapters, first, 'solo', tries, sampling, names, onDone);
-  const drafts = await attempt(world, adapters, first, 'draft', tries, sampling, names, onDone);
+  if (!second) return attempt(world, adapters, first, 'solo', tries, sampling, all, onDone);
+  const drafts = await attempt(world, adapters, first, 'draft', tries, sampling, all, onDone);
   const half = onDone && ((done: number) => onDone(problems.length + done));
   const reading = drafts.map((draft) => ({ problem: draft.problem, reads: draft }));
-  return attempt(world, adapters, second, 'challenge', reading, sampling, names, half);
+  return attempt(world, adapters, second, 'challenge', reading, sampling, all, half);
 }

@@ -32,7 +32,6 @@ export type Deployment = readonly [AdapterName] | readonly [AdapterName, Adapter
 
 export interface Method {
   readonly name: string;
-  readonly title: string;
   /** `undefined`: the frozen base, untrained. */
   readonly training: TrainingRow | undefined;
   /** The ways it is run; with more than one, the better on the validation split is reported. */
@@ -66,29 +65,26 @@ const EITHER = [['A'], ['B']] as const;
 
 /** The main table (paper, table 1), in its order, then the ablations. */
 export const METHODS: readonly Method[] = [
-  { name: 'zero-shot', title: 'Zero-shot', training: undefined, deployments: [['base']] },
-  { name: 'grpo', title: 'GRPO', training: GRPO, deployments: [['A']] },
-  { name: 'self-refinement', title: 'Self-refinement', training: SELF, deployments: [['A', 'A']] },
-  { name: 'grpo-self-cascade', title: 'GRPO self-cascade', training: GRPO, deployments: [['A', 'A']] },
-  { name: 'moa-untrained', title: 'MoA, untrained', training: undefined, deployments: [['base', 'base']] },
-  { name: 'shared-opponent', title: 'Shared opponent', training: SHARED, deployments: EITHER },
-  { name: 'cooperative', title: 'Cooperative', training: COOPERATIVE, deployments: BOTH_WAYS },
-  { name: 'agon', title: 'Agon', training: AGON, deployments: BOTH_WAYS },
+  { name: 'zero-shot', training: undefined, deployments: [['base']] },
+  { name: 'grpo', training: GRPO, deployments: [['A']] },
+  { name: 'self-refinement', training: SELF, deployments: [['A', 'A']] },
+  { name: 'grpo-self-cascade', training: GRPO, deployments: [['A', 'A']] },
+  { name: 'moa-untrained', training: undefined, deployments: [['base', 'base']] },
+  { name: 'shared-opponent', training: SHARED, deployments: EITHER },
+  { name: 'cooperative', training: COOPERATIVE, deployments: BOTH_WAYS },
+  { name: 'agon', training: AGON, deployments: BOTH_WAYS },
   {
     name: 'agon-margin',
-    title: 'Agon, margin reward',
     training: { ...AGON, name: 'agon-margin', challengeReward: 'margin' },
     deployments: BOTH_WAYS,
   },
   {
     name: 'agon-fixed-roles',
-    title: 'Agon, fixed roles',
     training: { ...AGON, name: 'agon-fixed-roles', roles: 'fixed' },
     deployments: BOTH_WAYS,
   },
   {
     name: 'agon-tiebreak',
-    title: 'Agon, length tiebreak',
     training: { ...AGON, name: 'agon-tiebreak', challengeReward: 'adversarialTiebreak' },
     deployments: BOTH_WAYS,
   },

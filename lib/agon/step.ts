@@ -63,6 +63,8 @@ export async function sampleStep(
     };
   };
   if (row.exchange === 'none') {
+    if (options.challengeReward)
+      throw new Error(`training row '${row.name}' has no challenge stream to reward`);
     const tries = repeat(problems, 2 * n);
     const attempts = await attempt(world, adapters, draft, 'solo', tries, options, names);
     return [judge('solo', draft, attempts, REWARDS[row.draftReward], 2 * n)];

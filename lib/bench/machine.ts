@@ -64,10 +64,12 @@ function threadLimits(threads: number): Record<string, string> {
   return { TF_NUM_INTRAOP_THREADS: n, TF_NUM_INTEROP_THREADS: '1', OMP_NUM_THREADS: n, MKL_NUM_THREADS: n };
 }
 
-/** The peers' Python: `AGON_BENCH_PYTHON`, or the one in `.bench-venv`; undefined where there is none. */
+/** The peers' Python: `AGON_BENCH_PYTHON`, or the one in a complete `.bench-venv`; undefined where there is none. */
 export function peersPython(): string | undefined {
-  const python = process.env.AGON_BENCH_PYTHON ?? join(VENV, 'bin', 'python');
-  return existsSync(python) ? python : undefined;
+  const named = process.env.AGON_BENCH_PYTHON;
+  if (named !== undefined && !existsSync(named))
+    throw new Error(`AGON_BENCH_PYTHON is ${named}, and there is no such file`);
+  return named ?? (existsSync(join(VENV, 'ready')) ? join(VENV, 'bin', 'python') : undefined);
 }
 
 /** Makes `.bench-venv` with the pinned peers, printing what happens. @throws when the script fails */

@@ -35,7 +35,6 @@ async function open(workload: Workload): Promise<Bench> {
   const world = await openWorld({
     base,
     workers: process.env.AGON_BACKEND === 'wasm' ? threads : 0,
-    generationBatchSize: run.generationBatchSize,
   });
   let verdicts = 0;
   const task = workload.alternateRewards ? { ...world.task, verify: () => verdicts++ % 2 === 0 } : world.task;

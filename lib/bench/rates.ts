@@ -54,7 +54,7 @@ async function timeRepeats(a: tf.Tensor, b: tf.Tensor, repeats: number): Promise
   const start = performance.now();
   for (let i = 1; i < repeats; i++) tf.dispose(tf.matMul(a, b));
   const last = tf.matMul(a, b);
-  const first = tf.slice(tf.reshape(last, [-1]), [0], [1]);
+  const first = tf.tidy(() => tf.slice(tf.reshape(last, [-1]), [0], [1]));
   await first.data();
   const elapsed = performance.now() - start;
   tf.dispose([last, first]);

@@ -25,7 +25,7 @@ import {
   runExperiment,
 } from '../experiments/experiment.js';
 import { Interrupted } from '../experiments/interrupted.js';
-import { saveResults } from '../experiments/saved.js';
+import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
 import { openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
@@ -120,7 +120,6 @@ async function main(values: Options): Promise<void> {
   }
   const experiment = chosenExperiment(values);
   const world = await openWorld({
-    generationBatchSize: experiment.run.generationBatchSize,
     ...(values.backend ? { backend: values.backend } : {}),
     ...(values.workers ? { workers: Number(values.workers) } : {}),
   });
@@ -154,36 +153,49 @@ async function main(values: Options): Promise<void> {
     const options = { signal: stop.signal, onEvent, resultsFolder, fresh: values.fresh };
     const found = await runExperiment(world, experiment, options);
     saveResults(experiment, found, resultsFolder);
-    await report(found, resultsFolder);
+    await report(experiment, found, resultsFolder);
   } finally {
     stopDisplay();
     await world.pool.close();
   }
   if (values['no-notebooks'] || stop.signal.aborted) return;
-  const failed = (await executeNotebooks([], { signal: stop.signal })).filter((notebook) => notebook.error);
+  // What the notebooks' kernels inherit: the same backend and the same results.
+  process.env.AGON_BACKEND = backend.name;
+  process.env.AGON_RESULTS = resolve(values.out);
+  const resultFolder = join(resolve(values.out), 'notebooks');
+  const failed = (await executeNotebooks([], { signal: stop.signal, resultFolder })).filter(
+    (notebook) => notebook.error,
+  );
   if (failed.length > 0)
     throw new Error(`notebooks that failed: ${failed.map(({ name }) => name).join(', ')}`);
 }
 
 /** Writes tables and figures, prints the table and what it does not show. */
-async function report({ results, bestOnHeldout, metrics }: ExperimentResults, folder: string): Promise<void> {
+async function report(
+  experiment: Experiment,
+  { results, bestOnHeldout, metrics }: ExperimentResults,
+  folder: string,
+): Promise<void> {
+  const name = tableName(experiment);
   const paper = readPaper();
   const tables = join(folder, 'tables');
   const figures = join(folder, 'figures');
   const table = mainTable(results, paper);
   const notes = honestNotes(results, paper);
   const markdown = `${toMarkdown(table)}\n${notes.map((note) => `- ${note}`).join('\n')}\n`;
-  writeFileAtomic(join(tables, 'main.csv'), toCsv(table));
-  writeFileAtomic(join(tables, 'main.md'), markdown);
-  writeFileAtomic(join(tables, 'main-best-on-heldout.csv'), toCsv(mainTable(bestOnHeldout, paper)));
+  writeFileAtomic(join(tables, `${name}.csv`), toCsv(table));
+  writeFileAtomic(join(tables, `${name}.md`), markdown);
+  writeFileAtomic(join(tables, `${name}-best-on-heldout.csv`), toCsv(mainTable(bestOnHeldout, paper)));
   const files = [
-    ...(await exportFigure(mainFigure(results, paper), join(figures, 'main'))),
+    ...(await exportFigure(mainFigure(results, paper), join(figures, name))),
     ...(Object.keys(metrics).length > 0
-      ? await exportFigure(trainingFigure(metrics), join(figures, 'training'))
+      ? await exportFigure(trainingFigure(metrics), join(figures, `${name}-training`))
       : []),
   ];
   console.log(`\n${markdown}`);
-  console.log([join(tables, 'main.csv'), ...files].map((file) => relative(process.cwd(), file)).join('\n'));
+  console.log(
+    [join(tables, `${name}.csv`), ...files].map((file) => relative(process.cwd(), file)).join('\n'),
+  );
 }
 
 try {

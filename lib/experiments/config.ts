@@ -11,24 +11,26 @@ import { check } from '../files.js';
 import { grpoConfigSchema } from '../grpo/config.js';
 import { LORA_TARGETS } from '../model/index.js';
 
-export const loraSchema = z.strictObject({
-  /** LoRA rank. */
-  r: z.int().min(1).max(1024).default(16),
-  /** The update's scale is alpha / r; PEFT's `lora_alpha`. */
-  alpha: z.number().gt(0).max(65536).default(32),
-  /** PEFT's `target_modules`. */
-  targetModules: z
-    .array(z.enum(LORA_TARGETS))
-    .nonempty()
-    .default([...LORA_TARGETS]),
-  /** Std of B's up-matrix: in units of its base weight's std, or outright; A's up-matrix is zero. */
-  initNoise: z
-    .union([
-      z.strictObject({ relative: z.number().min(0).max(10) }),
-      z.strictObject({ absolute: z.number().min(0).max(10) }),
-    ])
-    .default({ relative: 1e-3 }),
-});
+export const loraSchema = z
+  .strictObject({
+    /** LoRA rank. */
+    r: z.int().min(1).max(1024).default(16),
+    /** The update's scale is alpha / r; default 2r; PEFT's `lora_alpha`. */
+    alpha: z.number().gt(0).max(65536).optional(),
+    /** PEFT's `target_modules`. */
+    targetModules: z
+      .array(z.enum(LORA_TARGETS))
+      .nonempty()
+      .default([...LORA_TARGETS]),
+    /** Std of B's up-matrix: in units of its base weight's std, or outright; A's up-matrix is zero. */
+    initNoise: z
+      .union([
+        z.strictObject({ relative: z.number().min(0).max(10) }),
+        z.strictObject({ absolute: z.number().min(0).max(10) }),
+      ])
+      .default({ relative: 1e-3 }),
+  })
+  .transform((lora) => ({ ...lora, alpha: lora.alpha ?? 2 * lora.r }));
 
 export const evalSchema = z.strictObject({
   /** Held-out problems the table reports. */
@@ -53,25 +55,29 @@ export const runConfigSchema = z.strictObject({
   minDifficulty: z.int().min(0).max(1000),
   maxDifficulty: z.int().min(0).max(1000),
   /** Rows per sampling batch (TRL's `generation_batch_size`). */
-  generationBatchSize: z.int().min(1).max(8192).default(64),
+  generationBatchSize: z.int().min(1).max(8192).default(48),
   grpo: grpoConfigSchema,
   lora: loraSchema,
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;
 export type EvalConfig = z.infer<typeof evalSchema>;
 
+const distinct = <T extends z.ZodType>(item: T) =>
+  z
+    .array(item)
+    .min(1)
+    .refine((items) => new Set(items).size === items.length, 'must not name the same twice');
+
 export const experimentSchema = z
   .strictObject({
     name: z.string().min(1),
-    methods: z.array(z.enum(METHOD_NAMES as [string, ...string[]])).min(1),
-    seeds: z
-      .array(
-        z
-          .int()
-          .min(0)
-          .max(2 ** 31),
-      )
-      .min(1),
+    methods: distinct(z.enum(METHOD_NAMES as [string, ...string[]])),
+    seeds: distinct(
+      z
+        .int()
+        .min(0)
+        .max(2 ** 31),
+    ),
     run: runConfigSchema.omit({ seed: true }),
     eval: evalSchema,
   })

@@ -14,6 +14,7 @@ import { type Deployment, deploymentName, type Method } from '../agon/methods.js
 import { readJsonl, writeFileAtomic } from '../files.js';
 import type { Attempt, Problem } from '../records.js';
 import type { EvalConfig, RunConfig } from './config.js';
+import { Interrupted } from './interrupted.js';
 import type { MethodResult } from './result.js';
 
 /** One stage of one deployment at one problem. */
@@ -36,6 +37,8 @@ export type EvalLine = z.infer<typeof evalLineSchema>;
 
 export interface EvalOptions {
   readonly onProgress?: (done: number, total: number, what: string) => void;
+  /** Aborting it stops before the next deployment. */
+  readonly signal?: AbortSignal;
 }
 
 /** One deployment on one split: per problem the stages in order. */
@@ -53,29 +56,33 @@ export async function evaluateMethod(
   folder: string,
   method: Method,
   adapters: Adapters,
-  config: Pick<RunConfig, 'seed' | 'minDifficulty' | 'maxDifficulty' | 'maxSteps'> & {
-    readonly maxCompletionLength: number;
-  },
+  config: RunConfig,
   evaluation: EvalConfig,
   options: EvalOptions = {},
 ): Promise<{ chosen: Outcome; bestOnHeldout: Outcome }> {
-  const of = (split: 'validation' | 'heldout', count: number) =>
-    world.task.problems({ split, count, seed: 0, ...difficulty(config) });
   const store = new EvalStore(join(folder, 'eval.jsonl'));
   const run = async (deployment: Deployment, split: 'validation' | 'heldout', problems: Problem[]) => {
     const name = deploymentName(deployment);
     const key = JSON.stringify({
       ...evaluation,
       ...difficulty(config),
-      cap: config.maxCompletionLength,
+      cap: config.grpo.maxCompletionLength,
       seed: config.seed,
     });
     const found = store.find(key, name, split, problems, deployment.length);
     if (found) return { deployment: name, lines: found };
     const total = problems.length * deployment.length;
-    const sampling = { ...evaluation, maxCompletionLength: config.maxCompletionLength };
-    const attempts = await deploy(world, adapters, deployment, problems, sampling, config.seed, (done) =>
-      options.onProgress?.(done, total, `${method.name} ${name} ${split}`),
+    if (options.signal?.aborted) throw new Interrupted(config.maxSteps);
+    const { grpo, generationBatchSize } = config;
+    const sampling = { ...evaluation, generationBatchSize, maxCompletionLength: grpo.maxCompletionLength };
+    const attempts = await deploy(
+      world,
+      adapters,
+      deployment,
+      problems,
+      sampling,
+      [config.seed, split],
+      (done) => options.onProgress?.(done, total, `${method.name} ${name} ${split}`),
     );
     const lines = attempts.map((last) =>
       stages(last).map((a, stage) => evalLine(a, { eval: key, deployment: name, split, stage })),
@@ -84,17 +91,28 @@ export async function evaluateMethod(
     return { deployment: name, lines };
   };
   const heldout: Outcome[] = [];
-  const problems = of('heldout', evaluation.problems);
+  const problems = evaluationProblems(world, config, evaluation, 'heldout');
   for (const deployment of method.deployments) heldout.push(await run(deployment, 'heldout', problems));
   let chosen = 0;
   if (method.deployments.length > 1) {
     const validation = [];
-    const choosing = of('validation', evaluation.validationProblems);
+    const choosing = evaluationProblems(world, config, evaluation, 'validation');
     for (const deployment of method.deployments)
       validation.push(await run(deployment, 'validation', choosing));
     chosen = argmax(validation.map(accuracy));
   }
   return { chosen: heldout[chosen]!, bestOnHeldout: heldout[argmax(heldout.map(accuracy))]! };
+}
+
+/** The problems of a split that every method of an experiment answers. @throws when there are too few */
+export function evaluationProblems(
+  world: World,
+  config: Pick<RunConfig, 'minDifficulty' | 'maxDifficulty'>,
+  evaluation: EvalConfig,
+  split: 'validation' | 'heldout',
+): Problem[] {
+  const count = split === 'heldout' ? evaluation.problems : evaluation.validationProblems;
+  return world.task.problems({ split, count, seed: 0, ...difficulty(config) });
 }
 
 /** The table's record of an outcome. */
@@ -118,7 +136,7 @@ export function methodResult(
     lines.length === 0 ? undefined : count(lines.map((l) => l.at(-1)!)) / lines.length;
   const draftTokens = drafts.length > 0 ? mean(drafts) : 0;
   const [keep, convert] = [share(after(true)), share(after(false))];
-  const direction = outcome.deployment === 'A>B' || outcome.deployment === 'B>A' ? outcome.deployment : '-';
+  const direction = method.deployments.length > 1 ? (outcome.deployment as MethodResult['direction']) : '-';
   return {
     method: method.name,
     ...run,

@@ -9,14 +9,13 @@ import { METHODS, type Method, methodByName, type TrainingRow } from '../agon/me
 import { generate } from '../rollouts/generate.js';
 import { currentBackend } from '../tensors/backend.js';
 import type { Experiment } from './config.js';
-import { evaluateMethod, methodResult } from './evaluate.js';
+import { evaluateMethod, evaluationProblems, methodResult } from './evaluate.js';
 import type { MethodResult } from './result.js';
 import { trainingProblems, trainRun } from './run.js';
 import { hashBase, type Metrics, openRun, type RunFolder } from './store.js';
 
 /** What happens, for a display to show. */
 export type ExperimentEvent =
-  | { readonly kind: 'run'; readonly run: RunFolder; readonly maxSteps: number }
   | { readonly kind: 'step'; readonly run: RunFolder; readonly step: number; readonly metrics: Metrics }
   | { readonly kind: 'eval'; readonly what: string; readonly done: number; readonly total: number }
   | { readonly kind: 'result'; readonly result: MethodResult };
@@ -45,6 +44,9 @@ export async function runExperiment(
   experiment: Experiment,
   options: ExperimentOptions = {},
 ): Promise<ExperimentResults> {
+  // A range with too few problems must not show after the training.
+  for (const split of ['validation', 'heldout'] as const)
+    evaluationProblems(world, experiment.run, experiment.eval, split);
   const results: MethodResult[] = [];
   const bestOnHeldout: MethodResult[] = [];
   const metrics: Record<string, readonly Metrics[]> = {};
@@ -62,8 +64,9 @@ export async function runExperiment(
         if (method.training) metrics[trained.run.id] = trained.metrics;
       }
       const { run, adapters } = trained;
-      const config = { ...run.identity.config, maxCompletionLength: experiment.run.grpo.maxCompletionLength };
+      const { config } = run.identity;
       const outcomes = await evaluateMethod(world, run.path, method, adapters, config, experiment.eval, {
+        ...(options.signal ? { signal: options.signal } : {}),
         onProgress: (done, total, what) => options.onEvent?.({ kind: 'eval', what, done, total }),
       });
       const steps = trained.metrics.length;
@@ -97,7 +100,6 @@ async function trainFor(
   };
   const run = openRun(identity, resultsFolder, fresh);
   if (!method.training) return { run, adapters: {}, metrics: [] };
-  onEvent?.({ kind: 'run', run, maxSteps: experiment.run.maxSteps });
   const trained = await trainRun(world, run, {
     ...(signal ? { signal } : {}),
     onStep: (step, metrics) => onEvent?.({ kind: 'step', run, step, metrics }),
@@ -124,22 +126,31 @@ const GROWTH = 1.25;
 /** Measures the sampling rate for a second or two and says what an experiment will take. */
 export async function planExperiment(world: World, experiment: Experiment): Promise<Plan> {
   const { run, seeds, methods } = experiment;
-  const rows = new Set(METHODS.filter((m) => methods.includes(m.name) && m.training).map((m) => m.training));
-  const problems = trainingProblems(world, { ...run, seed: 0, maxSteps: 1, problemsPerStep: 64 });
-  const requests = [...problems, ...problems].map((p, i) => ({
+  const trained = new Set(
+    METHODS.filter((m) => methods.includes(m.name) && m.training).map((m) => m.training),
+  );
+  const problems = trainingProblems(world, { ...run, seed: 0, maxSteps: 1 });
+  const rows = run.generationBatchSize * Math.max(2, world.pool.workers);
+  const requests = Array.from({ length: rows }, (_, i) => problems[i % problems.length]!).map((p, i) => ({
     promptIds: world.tokenizer.encodePrompt([{ role: 'user', content: p.question }]),
     names: ['plan', i],
   }));
   const { eosId, padId } = world.tokenizer;
   const options = { ...run.grpo, topP: 1, eosId, padId };
-  await generate(world.pool, { base: world.base, adapter: undefined }, requests.slice(0, 4), options, 2); // warm-up
+  await generate(
+    world.pool,
+    { base: world.base, adapter: undefined },
+    requests,
+    { ...options, maxCompletionLength: 2 },
+    run.generationBatchSize,
+  ); // warm-up
   const start = performance.now();
   const rollouts = await generate(
     world.pool,
     { base: world.base, adapter: undefined },
     requests,
     options,
-    64,
+    run.generationBatchSize,
   );
   const elapsed = (performance.now() - start) / 1000;
   const tokens = rollouts.reduce((sum, r) => sum + r.completionIds.length, 0);
@@ -147,13 +158,17 @@ export async function planExperiment(world: World, experiment: Experiment): Prom
   const rolloutsPerStep = 2 * run.grpo.numGenerations * run.problemsPerStep;
   const perRollout = (GROWTH * tokens) / rollouts.length / rate;
   const step = rolloutsPerStep * perRollout * (1 + TRAINING_COST);
-  const evaluations = methods.length * 2 * (experiment.eval.problems + experiment.eval.validationProblems);
+  const evaluations = methods.map(methodByName).reduce((sum, { deployments }) => {
+    const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
+    const { problems: heldout, validationProblems } = experiment.eval;
+    return sum + stages * (heldout + (deployments.length > 1 ? validationProblems : 0));
+  }, 0);
   return {
-    trainingRuns: rows.size * seeds.length,
+    trainingRuns: trained.size * seeds.length,
     stepsPerRun: run.maxSteps,
     rolloutsPerStep,
     samplingTokensPerSecond: rate,
-    seconds: seeds.length * (rows.size * run.maxSteps * step + evaluations * perRollout),
+    seconds: seeds.length * (trained.size * run.maxSteps * step + evaluations * perRollout),
   };
 }
 

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
 import { z } from 'zod';
-import { appendJsonl, check } from '../files.js';
+import { appendJsonl, check, readJsonl, writeFileAtomic } from '../files.js';
 import { clipGradNorm, initAdamW, type NamedArrays, scheduleFactor, updateAdamW } from '../grpo/adamw.js';
 import {
   forward,
@@ -203,7 +203,11 @@ export async function pretrain(
     writeSafetensors(checkpoint, Object.fromEntries(tensors), { metadata: { step: String(step) } });
   };
   const log = join(folder, 'pretrain.jsonl');
-  if (first === 0) appendJsonl(log, { config, backend: currentBackend() });
+  // A new training starts a new log; a resumed one drops what was logged after its checkpoint.
+  const logged = readJsonl(log, z.looseObject({ step: z.number().optional() }));
+  const kept = logged.filter((line) => (line.step ?? 0) <= first);
+  const lines = first === 0 ? [{ config, backend: currentBackend() }] : kept;
+  writeFileAtomic(log, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   let batches: Example[][] = [];
   let [steps, lossSum, tokenSum, since] = [0, 0, 0, performance.now()]; // since the last line of the log
   for (let step = first; step < config.maxSteps; step++) {

@@ -6,49 +6,35 @@ import { z } from 'zod';
 
 const share = z.number().min(0).max(1);
 const count = z.int().min(0);
-
-export const methodResultSchema = z.strictObject({
-  method: z.string(),
-  seed: count,
-  correct: count,
-  total: count,
-  draftTokens: z.number().min(0),
-  finalTokens: z.number().min(0),
-  totalTokens: z.number().min(0),
-  direction: z.enum(['A>B', 'B>A', '-']).optional(),
-  draftCorrect: count.optional(),
-  keep: share.optional(),
-  convert: share.optional(),
-  steps: count,
-  secondsPerStep: z.number().min(0).optional(),
-  runId: z.string(),
-});
+const tokens = z.number().min(0);
 
 /** One method, one training seed, one evaluation. */
-export interface MethodResult {
+export const methodResultSchema = z.strictObject({
   /** A name of the table of methods, such as `agon`. */
-  readonly method: string;
-  readonly seed: number;
+  method: z.string(),
+  seed: count,
   /** Problems whose final answer is right, of `total` evaluated. */
-  readonly correct: number;
-  readonly total: number;
+  correct: count,
+  total: count,
   /** Mean generated tokens per problem in the first stage; 0 for a method of one pass. */
-  readonly draftTokens: number;
+  draftTokens: tokens,
   /** Mean generated tokens per problem in the stage that answers (the length the paper reports). */
-  readonly finalTokens: number;
-  /** Mean tokens per problem that were paid for: both stages. */
-  readonly totalTokens: number;
-  /** Who drafts and who answers; `-` where one adapter does everything. */
-  readonly direction?: 'A>B' | 'B>A' | '-';
+  finalTokens: tokens,
+  /** Mean generated tokens per problem over both stages. */
+  totalTokens: tokens,
+  /** The deployment that was chosen; `-` where a method has only one. */
+  direction: z.enum(['A>B', 'B>A', 'A', 'B', '-']).optional(),
   /** Problems whose draft was right, for methods of two stages. */
-  readonly draftCorrect?: number;
-  /** Share of right drafts whose final answer is right too, in [0, 1]. */
-  readonly keep?: number;
-  /** Share of wrong drafts whose final answer is right, in [0, 1]. */
-  readonly convert?: number;
+  draftCorrect: count.optional(),
+  /** Share of right drafts whose final answer is right too. */
+  keep: share.optional(),
+  /** Share of wrong drafts whose final answer is right. */
+  convert: share.optional(),
   /** Optimizer steps of the training run. */
-  readonly steps: number;
-  readonly secondsPerStep?: number;
+  steps: count,
+  /** Median over the run's steps. */
+  secondsPerStep: tokens.optional(),
   /** The folder the numbers come from. */
-  readonly runId: string;
-}
+  runId: z.string(),
+});
+export type MethodResult = z.infer<typeof methodResultSchema>;

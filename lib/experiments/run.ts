@@ -85,6 +85,11 @@ export async function trainRun(
       `run ${run.id} belongs to the table's row '${row.name}', whose reward is '${row.challengeReward}': ` +
         `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
     );
+  if (options.challengeReward?.toString() !== run.identity.challengeReward)
+    throw new Error(
+      `run ${run.id} was opened for ${run.identity.challengeReward ? 'another challenge reward' : 'the reward of its row'}: ` +
+        'give openRun the identity with challengeReward: yourReward.toString()',
+    );
   const unlock = lockRun(run);
   try {
     return await trainLocked(world, run, row, options);
@@ -139,7 +144,13 @@ export async function trainStep(
     Object.entries(trainees).map(([name, t]) => [name, t.adapter]),
   );
   const { grpo, seed, maxSteps } = config;
-  const options = { ...grpo, topP: 1, seed, ...(challengeReward ? { challengeReward } : {}) };
+  const options = {
+    ...grpo,
+    topP: 1,
+    generationBatchSize: config.generationBatchSize,
+    seed,
+    ...(challengeReward ? { challengeReward } : {}),
+  };
   const streams = await sampleStep(world, row, adapters, problems, step, options);
   const sampled = performance.now();
   const updates = await Promise.all(

@@ -24,6 +24,11 @@ export interface SavedResults extends ExperimentResults {
   readonly results: readonly MethodResult[];
 }
 
+/** The table's file name: `main`, but the smoke preset must not replace a real table. */
+export function tableName(experiment: Experiment): string {
+  return experiment.name === 'smoke' ? 'smoke' : 'main';
+}
+
 /** Writes an experiment's results for later reading. */
 export function saveResults(
   experiment: Experiment,
@@ -31,7 +36,7 @@ export function saveResults(
   folder: string = RESULTS_FOLDER,
 ): void {
   const { results, bestOnHeldout, metrics } = found;
-  writeJson(join(folder, 'tables', 'main.json'), {
+  writeJson(join(folder, 'tables', `${tableName(experiment)}.json`), {
     experiment,
     results,
     bestOnHeldout,
@@ -48,6 +53,10 @@ export function readResults(folder: string = RESULTS_FOLDER): SavedResults | und
   if (!existsSync(path)) return undefined;
   const { experiment, results, bestOnHeldout, runs } = readJson(path, savedSchema);
   const metrics: Record<string, readonly Metrics[]> = {};
-  for (const id of runs) metrics[id] = readJsonl(join(folder, 'runs', id, 'metrics.jsonl'), metricsSchema);
+  for (const id of runs) {
+    const log = join(folder, 'runs', id, 'metrics.jsonl');
+    if (!existsSync(log)) throw new Error(`${path} names the run ${id}, but ${log} is not there`);
+    metrics[id] = readJsonl(log, metricsSchema);
+  }
   return { experiment, results, bestOnHeldout, metrics };
 }

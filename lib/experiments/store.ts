@@ -15,7 +15,8 @@ import type { Trainee } from '../grpo/update.js';
 import { type HostTensor, readSafetensors, writeAdapter, writeSafetensors } from '../model/index.js';
 import type { RunConfig } from './config.js';
 
-export const RESULTS_FOLDER = join(ROOT, 'results');
+/** Where results lie: the repository's `results`, or what `AGON_RESULTS` names. */
+export const RESULTS_FOLDER = process.env.AGON_RESULTS ?? join(ROOT, 'results');
 
 /** One line of metrics.jsonl: TRL's names, streams and adapters as prefixes. */
 export type Metrics = Record<string, number>;
@@ -26,11 +27,16 @@ export interface RunIdentity {
   /** The training row; null for the untrained base, which is only evaluated. */
   readonly training: TrainingRow | null;
   readonly config: RunConfig;
-  /** SHA-256 of the base's weights. */
+  /** SHA-256 over the base's folder (`hashBase`). */
   readonly baseHash: string;
   /** Numbers agree between backends to rounding only, so a run belongs to one. */
   readonly backend: string;
+  /** Source text of a challenge reward of the user's own; what it closes over is not seen. */
+  readonly challengeReward?: string;
 }
+
+/** Raised when prompts, parser, verifier or training change what a run of the same config results in. */
+export const RESULTS_VERSION = 1;
 
 export interface RunFolder {
   readonly id: string;
@@ -38,11 +44,14 @@ export interface RunFolder {
   readonly identity: RunIdentity;
 }
 
-/** SHA-256 of a base model's weight file. */
+/** SHA-256 over what a base's folder gives to a run: weights (every shard), config, tokenizer, chat template. */
 export function hashBase(folder: string): string {
-  return createHash('sha256')
-    .update(readFileSync(join(folder, 'model.safetensors')))
-    .digest('hex');
+  const hash = createHash('sha256');
+  const files = readdirSync(folder).filter((name) =>
+    /\.(safetensors|jinja)$|^(config|tokenizer.*)\.json$/.test(name),
+  );
+  for (const name of files.sort()) hash.update(name).update(readFileSync(join(folder, name)));
+  return hash.digest('hex');
 }
 
 /**
@@ -56,11 +65,14 @@ export function openRun(
   resultsFolder: string = RESULTS_FOLDER,
   fresh = false,
 ): RunFolder {
-  const text = JSON.stringify(identity);
+  const text = JSON.stringify({ version: RESULTS_VERSION, ...identity });
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
   const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
   const path = join(resultsFolder, 'runs', id);
-  if (fresh) rmSync(path, { recursive: true, force: true });
+  if (fresh) {
+    lockRun({ id, path, identity });
+    rmSync(path, { recursive: true, force: true });
+  }
   const configPath = join(path, 'config.json');
   if (existsSync(configPath)) {
     const found = readJson(configPath, z.unknown());
@@ -78,7 +90,7 @@ export function openRun(
         `${path} holds files but no config.json: a half-copied run; delete the folder or copy it whole`,
       );
     mkdirSync(path, { recursive: true });
-    writeJson(configPath, identity);
+    writeJson(configPath, JSON.parse(text));
   }
   return { id, path, identity };
 }
@@ -93,7 +105,7 @@ export function lockRun(run: RunFolder): () => void {
   const holder = existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0;
   if (holder > 0 && holder !== process.pid && isAlive(holder))
     throw new Error(
-      `run ${run.id} is being trained by process ${holder}: wait for it or stop it (lock: ${path})`,
+      `run ${run.id} is being trained by process ${holder}: wait for it, stop it, or delete the lock if that is no run: ${path}`,
     );
   writeFileAtomic(path, String(process.pid));
   return () => rmSync(path, { force: true });

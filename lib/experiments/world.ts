@@ -21,7 +21,6 @@ export interface WorldOptions {
   readonly backend?: string;
   /** Worker threads; default one per core on wasm, none on native. */
   readonly workers?: number;
-  readonly generationBatchSize?: number;
 }
 
 /**
@@ -29,9 +28,9 @@ export interface WorldOptions {
  * @throws when the backend is not there, the base is damaged, or the tokenizer does not fit it
  */
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
-  const { base = ARENA_BASE, generationBatchSize = 64 } = options;
+  const { base = ARENA_BASE } = options;
   await initBackend(options.backend);
   const tokenizer = loadTokenizer(base);
   tokenizer.checkFits(sharedModel(base).config.vocab_size);
-  return { task: countdown, tokenizer, base, pool: createPool(options.workers), generationBatchSize };
+  return { task: countdown, tokenizer, base, pool: createPool(options.workers) };
 }

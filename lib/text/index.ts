@@ -5,7 +5,6 @@ export {
   buildPrompt,
   ENGLISH_STYLE,
   type Message,
-  PROMPT_STYLES,
   type PromptStyle,
 } from './prompts.js';
 export { loadTokenizer, type Tokenizer } from './tokenizer.js';

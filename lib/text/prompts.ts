@@ -47,9 +47,6 @@ export const ENGLISH_STYLE: PromptStyle = {
   challengeWithout: `{question}\n\nA rival has tried the same problem and left no summary.\n\n${DISTRUST}\n\n${FORMAT}`,
 };
 
-/** The styles by name. */
-export const PROMPT_STYLES = { arena: ARENA_STYLE, english: ENGLISH_STYLE } as const;
-
 /**
  * The messages that ask `role` to solve `problem`.
  * @param shown for a challenge: the rival's summary with the answer withheld; undefined when it left none

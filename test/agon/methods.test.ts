@@ -130,7 +130,7 @@ test('a cascade answers problem by problem after its own draft; one pass reads n
   const problems = [problem('x'), problem('y'), problem('z')];
   const { world, asked } = scriptedWorld(({ role, row: i }) => written('t', `${role} ${i}`, 'right'));
   const done: number[] = [];
-  const finals = await deploy(world, adapters, ['B', 'A'], problems, SAMPLING, 0, (n) => done.push(n));
+  const finals = await deploy(world, adapters, ['B', 'A'], problems, SAMPLING, [0], (n) => done.push(n));
   assert.deepEqual(
     finals.map((a) => [a.problem.id, a.adapter, a.role]),
     [
@@ -146,10 +146,10 @@ test('a cascade answers problem by problem after its own draft; one pass reads n
   });
   assert.equal(asked.length, 6);
 
-  const solo = await deploy(world, {}, ['base'], problems, SAMPLING, 0);
+  const solo = await deploy(world, {}, ['base'], problems, SAMPLING, [0]);
   assert.ok(solo.every((a) => a.rival === undefined && a.role === 'solo' && a.adapter === 'base'));
   assert.ok(asked.slice(6).every((a) => a.adapter === undefined && !a.prompt.includes('rival')));
-  await assert.rejects(deploy(world, { A: adapters.A }, ['B'], problems, SAMPLING, 0), {
+  await assert.rejects(deploy(world, { A: adapters.A }, ['B'], problems, SAMPLING, [0]), {
     message: "adapter 'B' is not there; there are: A",
   });
 });

@@ -102,7 +102,7 @@ export function scriptedWorld(script: Script, task: Task = textTask, tokenizer: 
     },
     async close() {},
   };
-  const world: World = { task, tokenizer, base: 'nowhere', pool, generationBatchSize: 64 };
+  const world: World = { task, tokenizer, base: 'nowhere', pool };
   return { world, asked };
 }
 
@@ -126,4 +126,9 @@ export function written(think: string, summary: string, answer: string): string 
   return `<think>${think}</think>${summary}<answer>${answer}</answer>`;
 }
 
-export const SAMPLING = { temperature: 1, topP: 1, maxCompletionLength: 16 } as const;
+export const SAMPLING = {
+  temperature: 1,
+  topP: 1,
+  maxCompletionLength: 16,
+  generationBatchSize: 64,
+} as const;

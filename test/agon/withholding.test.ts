@@ -27,7 +27,7 @@ async function challengePrompts(
   for (const { training, deployments } of METHODS) {
     if (training) await sampleStep(world, training, adapters, [problem], 0, options);
     for (const deployment of deployments)
-      await deploy(world, adapters, deployment, new Array<Problem>(n).fill(problem), SAMPLING, 0);
+      await deploy(world, adapters, deployment, new Array<Problem>(n).fill(problem), SAMPLING, [0]);
   }
   return asked.filter(({ role }) => role === 'challenge');
 }

@@ -116,5 +116,5 @@ test('defaults are those of TRL and of the method where nothing is said', () => 
   assert.equal(lora.r, 16);
   assert.equal(lora.alpha, 32);
   assert.deepEqual(lora.initNoise, { relative: 1e-3 });
-  assert.equal(generationBatchSize, 64);
+  assert.equal(generationBatchSize, 48);
 });

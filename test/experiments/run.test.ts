@@ -137,13 +137,22 @@ test('a reward of the user needs a row of its own, and then trains another run t
   const config = tinyConfig({ maxSteps: 1 });
   const folder = scratch();
   const table = openTiny(world, folder, config);
+  const challengeReward: Reward = (own) => own.completion.think.length;
+  await assert.rejects(trainRun(world, table, { challengeReward }), /agon-s0-.*'agon'.*another name/);
+  const row = { ...AGON, name: 'mine' };
   await assert.rejects(
-    trainRun(world, table, { challengeReward: () => 1 }),
-    /agon-s0-.*'agon'.*another name/,
+    trainRun(world, openTiny(world, folder, config, row), { challengeReward }),
+    /toString/,
   );
-  const mine = openTiny(world, folder, config, { ...AGON, name: 'mine' });
+  const source = challengeReward.toString();
+  const mine = openTiny(world, folder, config, row, source);
   assert.match(mine.id, /^mine-s0-/);
-  const { metrics } = await trainRun(world, mine, { challengeReward: (own) => own.completion.think.length });
+  const { metrics } = await trainRun(world, mine, { challengeReward });
+  assert.notEqual(
+    mine.id,
+    openTiny(world, folder, config, row, `${source} `).id,
+    'another reward, another run',
+  );
   assert.ok(metrics[0]!['challenge/reward']! > 3.5, 'lengths in letters, not the table’s rewards');
   const base = openTiny(world, folder, config, null);
   await assert.rejects(trainRun(world, base), /base-s0-.* has no training row/);

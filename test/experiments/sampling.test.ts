@@ -8,7 +8,7 @@ import { AGON, coinWorld, tinyConfig } from './support.js';
 
 let world: World;
 before(async () => {
-  world = await coinWorld(0, 3);
+  world = await coinWorld(0);
 });
 
 const CONFIG = tinyConfig({ problemsPerStep: 2 });
@@ -18,7 +18,12 @@ async function sample(where: World, seed = 0, step = 0): Promise<Stream[]> {
   const adapters = Object.fromEntries(
     Object.entries(initTrainees(where.base, AGON, CONFIG)).map(([name, t]) => [name, t.adapter]),
   );
-  return sampleStep(where, AGON, adapters, problems, step, { ...CONFIG.grpo, topP: 1, seed });
+  return sampleStep(where, AGON, adapters, problems, step, {
+    ...CONFIG.grpo,
+    topP: 1,
+    seed,
+    generationBatchSize: 3,
+  });
 }
 
 const completions = (streams: Stream[]) =>
@@ -34,7 +39,7 @@ test('same seed, same streams; another seed or step, others; rows of one prompt 
 });
 
 test('two worker threads give bit for bit what this thread gives', async () => {
-  const threads = await coinWorld(2, 3);
+  const threads = await coinWorld(2);
   try {
     assert.equal(threads.pool.workers, 2);
     assert.deepEqual(await sample(threads), await sample(world));

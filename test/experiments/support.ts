@@ -40,8 +40,8 @@ export function tinyConfig(changes: Partial<RunConfig> = {}): RunConfig {
 }
 
 /** The arena with coin flips for verdicts, on the wasm backend in this thread (or in `workers` threads). */
-export async function coinWorld(workers = 0, generationBatchSize = 8): Promise<World> {
-  const world = await openWorld({ backend: 'wasm', workers, generationBatchSize });
+export async function coinWorld(workers = 0): Promise<World> {
+  const world = await openWorld({ backend: 'wasm', workers });
   const coin = (text: string) => hash32(text) % 2 === 0;
   return { ...world, task: { ...countdown, verify: (_p, { think }) => coin(think) } };
 }
@@ -51,8 +51,13 @@ export function openTiny(
   resultsFolder: string,
   config = tinyConfig(),
   training: TrainingRow | null = AGON,
+  challengeReward?: string,
 ): RunFolder {
-  return openRun({ training, config, baseHash: hashBase(world.base), backend: 'wasm' }, resultsFolder);
+  const own = challengeReward === undefined ? {} : { challengeReward };
+  return openRun(
+    { training, config, baseHash: hashBase(world.base), backend: 'wasm', ...own },
+    resultsFolder,
+  );
 }
 
 /** A new empty folder, gone when this process ends. */

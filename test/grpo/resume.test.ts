@@ -30,13 +30,19 @@ const config = runConfigSchema.parse({
   grpo: { numGenerations: 3, maxCompletionLength: 16, learningRate: 1e-2, warmupSteps: 2, temperature: 1 },
   lora: { r: 2, alpha: 4, initNoise: { absolute: 0.02 } },
 });
+let seen: Attempt[] = [];
 // Paid by its tokens, a challenge group has spread whatever the base has learned.
-const challengeReward = (own: Attempt) =>
-  own.rollout.completionIds.reduce((sum, id) => (sum + 7 * id) % 11, 0);
+const challengeReward = (own: Attempt) => {
+  seen.push(own);
+  return own.rollout.completionIds.reduce((sum, id) => (sum + 7 * id) % 11, 0);
+};
 const row = { ...methodByName('agon').training!, name: 'resume-test' };
 
 const open = (folder: string): RunFolder =>
-  openRun({ training: row, config, baseHash: 'test', backend: 'wasm' }, folder);
+  openRun(
+    { training: row, config, baseHash: 'test', backend: 'wasm', challengeReward: challengeReward.toString() },
+    folder,
+  );
 
 /** Metrics without the clock, and every tensor of the checkpoint: parameters and moments. */
 function outcome(run: RunFolder) {
@@ -49,21 +55,18 @@ function outcome(run: RunFolder) {
 
 /** Trains until `steps` are done, as far as that. */
 async function trainUntil(run: RunFolder, steps: number): Promise<Attempt[]> {
-  const attempts: Attempt[] = [];
+  seen = [];
   const stop = new AbortController();
   const options = {
     signal: stop.signal,
-    challengeReward: (own: Attempt) => {
-      attempts.push(own);
-      return challengeReward(own);
-    },
+    challengeReward,
     onStep: (step: number) => {
       if (step === steps) stop.abort();
     },
   };
   if (steps < STEPS) await assert.rejects(trainRun(world, run, options), Interrupted);
   else await trainRun(world, run, options);
-  return attempts;
+  return seen;
 }
 
 test('check 17: stopped after a step and resumed, with half a line in the log: same problems, samples, metrics and moments', async () => {
