@@ -4,6 +4,7 @@ Both as their documentation shows them, with what helps on a CPU: no gradient ch
 no saving, right batch sizes. Left out: vLLM, which needs a GPU to be itself.
 """
 
+import shutil
 import tempfile
 import time
 
@@ -171,4 +172,5 @@ class TrlPeer(Peer):
             peft_config=lora_config(self.workload),
             callbacks=[gate],
         )
+        shutil.rmtree(config.output_dir)  # nothing is saved
         trainer.train()

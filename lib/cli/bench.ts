@@ -84,13 +84,10 @@ async function main(values: ReturnType<typeof readOptions>): Promise<void> {
     console.log('the same architecture ten times wider, random');
     await initBackend('wasm');
     const base = makeWideModel();
+    process.once('exit', () => rmSync(base, { recursive: true, force: true }));
     const plan = { ...WIDE_PLAN, ...repetitions };
-    try {
-      const workload = makeWorkload(plan, base, threads, true);
-      results.push(await benchModel(plan, workload, specs, { ...options, curve: false }));
-    } finally {
-      rmSync(base, { recursive: true, force: true });
-    }
+    const workload = makeWorkload(plan, base, threads, true);
+    results.push(await benchModel(plan, workload, specs, { ...options, curve: false }));
   }
   const date = new Date().toISOString();
   await report({ date, machine: describeMachine(), threads, models: results, absent }, resolve(values.out));
