@@ -1,5 +1,5 @@
 /**
- * The results of the last finished experiment as one file, `results/tables/main.json`: what the notebook and the
+ * The results of the last finished experiment as one file, `results/tables/main.json` (`smoke.json` for that preset): what the notebook and the
  * figures read without training anything. The run folders remain the source; metrics are read from them.
  */
 import { existsSync } from 'node:fs';
@@ -25,7 +25,7 @@ export interface SavedResults extends ExperimentResults {
 }
 
 /** The table's file name: `main`, but the smoke preset must not replace a real table. */
-export function tableName(experiment: Experiment): string {
+export function tableName(experiment: Experiment): 'main' | 'smoke' {
   return experiment.name === 'smoke' ? 'smoke' : 'main';
 }
 
@@ -48,8 +48,11 @@ export function saveResults(
  * The last experiment's results, or undefined when none has finished.
  * @throws naming the file and field when it is damaged
  */
-export function readResults(folder: string = RESULTS_FOLDER): SavedResults | undefined {
-  const path = join(folder, 'tables', 'main.json');
+export function readResults(
+  folder: string = RESULTS_FOLDER,
+  name: ReturnType<typeof tableName> = 'main',
+): SavedResults | undefined {
+  const path = join(folder, 'tables', `${name}.json`);
   if (!existsSync(path)) return undefined;
   const { experiment, results, bestOnHeldout, runs } = readJson(path, savedSchema);
   const metrics: Record<string, readonly Metrics[]> = {};

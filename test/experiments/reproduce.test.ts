@@ -45,7 +45,7 @@ test('a small run from end to end; a second call reads what is finished', () => 
     ];
     const { status, stdout, stderr } = reproduce(...options, '--backend', 'wasm', '--workers', '0');
     assert.equal(status, 0, stderr);
-    return { stdout, found: readResults(out)! };
+    return { stdout, found: readResults(out, 'smoke')! };
   };
   const written = (name: string) => statSync(join(out, name));
   const { stdout, found } = call('zero-shot,grpo');
@@ -54,11 +54,11 @@ test('a small run from end to end; a second call reads what is finished', () => 
   assert.match(stdout, /\| zero-shot \| .*\| 40 \|/);
   assert.match(stdout, /\| grpo \| .*\| 40 \|/);
   const names = [
-    'tables/main.csv',
-    'tables/main.md',
-    'figures/main.svg',
-    'figures/main.png',
-    'figures/training.svg',
+    'tables/smoke.csv',
+    'tables/smoke.md',
+    'figures/smoke.svg',
+    'figures/smoke.png',
+    'figures/smoke-training.svg',
   ];
   for (const name of names) assert.ok(written(name).size > 100, name);
   assert.ok(!existsSync(join(out, 'notebooks')));
