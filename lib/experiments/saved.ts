@@ -1,6 +1,7 @@
 /**
- * The results of the last finished experiment as one file, `results/tables/main.json` (`smoke.json` for that preset): what the notebook and the
- * figures read without training anything. The run folders remain the source; metrics are read from them.
+ * The results of the last finished experiment as one file, `results/tables/main.json` (`smoke.json` for that preset):
+ * what the notebook and the figures read without training anything. The run folders remain the source; metrics are
+ * read from them.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
