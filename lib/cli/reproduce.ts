@@ -131,10 +131,10 @@ async function main(values: Options): Promise<void> {
   console.log(
     `adapters: rank ${experiment.run.lora.r}, each ${(100 * share).toFixed(1)}% of the base's parameters`,
   );
-  const plan = await planExperiment(world, experiment);
   console.log(
     `preset ${experiment.name}: ${experiment.methods.join(', ')}; seeds ${experiment.seeds.join(', ')}`,
   );
+  const plan = await planExperiment(world, experiment);
   console.log(
     `plan: ${plan.trainingRuns} training runs of ${plan.stepsPerRun} steps with ${plan.rolloutsPerStep} rollouts each; ` +
       `about ${formatDuration(plan.seconds * 1000)} if nothing is finished yet ` +
