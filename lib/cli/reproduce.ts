@@ -118,6 +118,8 @@ async function main(values: Options): Promise<void> {
     );
     return;
   }
+  for (const [name, value] of Object.entries(values))
+    if (value === '') throw new Error(`--${name} is empty: give it a value or leave it out`);
   const experiment = chosenExperiment(values);
   const world = await openWorld({
     ...(values.backend ? { backend: values.backend } : {}),

@@ -130,7 +130,8 @@ export const PRESET_NAMES = Object.keys(PRESETS) as (keyof typeof PRESETS)[];
 
 /** A preset as a checked experiment. @throws naming the presets there are */
 export function preset(name: string): Experiment {
-  if (!(name in PRESETS)) throw new Error(`unknown preset '${name}': allowed are ${PRESET_NAMES.join(', ')}`);
+  if (!Object.hasOwn(PRESETS, name))
+    throw new Error(`unknown preset '${name}': allowed are ${PRESET_NAMES.join(', ')}`);
   return parseExperiment({ name, ...PRESETS[name as keyof typeof PRESETS] }, `preset ${name}`);
 }
 
