@@ -8,8 +8,8 @@
  */
 import { z } from 'zod';
 import type { RunConfig } from '../experiments/config.js';
+import type { Product } from '../model/matmuls.js';
 import type { Problem } from '../records.js';
-import type { Product } from './matmuls.js';
 
 /** What can be measured; a participant says which of these it does. */
 export const MEASURES = ['sample', 'train', 'grpo', 'agon'] as const;

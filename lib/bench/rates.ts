@@ -5,8 +5,8 @@
  * Left out: transposed operands (the shapes count, not the layout) and the peers' rates (bench/peers).
  */
 import * as tf from '@tensorflow/tfjs';
+import type { Product } from '../model/matmuls.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
-import type { Product } from './matmuls.js';
 
 /** A shape is measured for about as long as this, and at least twice. */
 const MILLISECONDS = 40;

@@ -14,7 +14,7 @@ import {
   type Rectangle,
   samplingProducts,
   trainingProducts,
-} from './matmuls.js';
+} from '../model/matmuls.js';
 import { Participant, type ParticipantSpec } from './participant.js';
 import { grouped, type Part } from './profile.js';
 import {

@@ -4,9 +4,9 @@
  * matrices alone could be done. Everything else (norms, softmax, copies, the language around it) is on top.
  *
  * Attention counts as full squares, as all participants compute it; gradients only where LoRA needs them (the
- * base is frozen, so there is no dW). Left out: measuring (rates.ts).
+ * base is frozen, so there is no dW). Left out: measuring (bench/rates.ts).
  */
-import { linearModules, type ModelConfig } from '../model/index.js';
+import { linearModules, type ModelConfig } from './config.js';
 
 /** `count` times a batch of `batch` products [m, k] x [k, n]. */
 export interface Product {

@@ -1,8 +1,8 @@
 /** The floor's products, counted by hand on a model small enough to do so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { flops, merged, samplingProducts, trainingProducts } from '../../lib/bench/matmuls.js';
 import { makeConfig } from '../../lib/model/index.js';
+import { flops, merged, samplingProducts, trainingProducts } from '../../lib/model/matmuls.js';
 
 const config = makeConfig({
   hidden_size: 8,
