@@ -10,6 +10,7 @@ import * as tf from '@tensorflow/tfjs';
 import { z } from 'zod';
 import type { Random } from '../random.js';
 import { countParameters, linearModules, type ModelConfig } from './config.js';
+import { mergedWeight } from './linear.js';
 import type { HostTensor } from './safetensors.js';
 import { type LoraTensors, loraName, type Model, type Weights } from './transformer.js';
 
@@ -139,12 +140,11 @@ export function mergeAdapter(base: Model, adapter: Adapter): Model {
   const own: Record<string, tf.Tensor> = {};
   const lora = uploadAdapter(adapter);
   for (const { module } of adaptedModules(base.config, adapter.config)) {
-    own[`${module}.weight`] = tf.tidy(() => {
-      // In memory W is [in, out], so the update is (B A)^T = A^T B^T.
-      const A = lora.weights[loraName(module, 'A')]!;
-      const B = lora.weights[loraName(module, 'B')]!;
-      const update = tf.matMul(tf.transpose(A), tf.transpose(B));
-      return tf.add(base.weights[`${module}.weight`]!, tf.mul(update, lora.scale));
+    own[`${module}.weight`] = mergedWeight({
+      W: base.weights[`${module}.weight`] as tf.Tensor2D,
+      A: lora.weights[loraName(module, 'A')]!,
+      B: lora.weights[loraName(module, 'B')]!,
+      scale: lora.scale,
     });
   }
   tf.dispose(lora.weights as Record<string, tf.Tensor>);

@@ -9,6 +9,7 @@
 import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
 import { isLinear, type ModelConfig, parameterShapes } from './config.js';
+import { adaptedLinear } from './linear.js';
 import {
   attention,
   attentionBias,
@@ -107,12 +108,12 @@ export function runLayers(
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
 
   const norm = <S extends tf.Tensor>(x: S, name: string): S => tf.mul(rmsNormalise(x, eps), weights[name]!);
-  const linear = (x: tf.Tensor2D, module: string): tf.Tensor2D => {
-    const y: tf.Tensor2D = tf.matMul(x, weights[`${module}.weight`] as tf.Tensor2D);
+  const linear = (x: tf.Tensor2D, module: string, frozenInput = false): tf.Tensor2D => {
+    const W = weights[`${module}.weight`] as tf.Tensor2D;
     const A = lora?.weights[loraName(module, 'A')];
     const B = lora?.weights[loraName(module, 'B')];
-    if (!lora || !A || !B) return y;
-    return tf.add(y, tf.matMul(tf.matMul(x, tf.transpose(A)), tf.mul(tf.transpose(B), lora.scale)));
+    if (!lora || !A || !B) return tf.matMul(x, W);
+    return adaptedLinear(x, { W, A, B, scale: lora.scale }, frozenInput);
   };
   /** [R * T, heads * hd] -> [R, heads, T, hd] */
   const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, T, n, hd]) as tf.Tensor4D;
@@ -121,10 +122,17 @@ export function runLayers(
   let x = embed(weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
   for (let layer = 0; layer < config.num_hidden_layers; layer++) {
     const at = `model.layers.${layer}`;
+    const frozen = layer === 0; // an adapter's embedding: no gradient goes further down
     const normed = norm(x, `${at}.input_layernorm.weight`);
-    const q = norm(heads(linear(normed, `${at}.self_attn.q_proj`), H), `${at}.self_attn.q_norm.weight`);
-    const k = norm(heads(linear(normed, `${at}.self_attn.k_proj`), Hkv), `${at}.self_attn.k_norm.weight`);
-    const v = heads(linear(normed, `${at}.self_attn.v_proj`), Hkv);
+    const q = norm(
+      heads(linear(normed, `${at}.self_attn.q_proj`, frozen), H),
+      `${at}.self_attn.q_norm.weight`,
+    );
+    const k = norm(
+      heads(linear(normed, `${at}.self_attn.k_proj`, frozen), Hkv),
+      `${at}.self_attn.k_norm.weight`,
+    );
+    const v = heads(linear(normed, `${at}.self_attn.v_proj`, frozen), Hkv);
     const mixed = attend(layer, rotate(headsFirst(q), table), rotate(headsFirst(k), table), headsFirst(v));
     x = tf.add(x, linear(tf.reshape(headsFirst(mixed), [R * T, H * hd]), `${at}.self_attn.o_proj`));
     const normed2 = norm(x, `${at}.post_attention_layernorm.weight`);
