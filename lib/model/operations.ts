@@ -7,11 +7,29 @@
  * tensor leads to it. Left out: second derivatives, dropout.
  */
 import * as tf from '@tensorflow/tfjs';
+import { hasKernel } from '../tensors/kernels.js';
 
 /** Added to the score of a key that must not be seen. Finite, so that a row of padding only stays finite. */
 const MASKED = -1e9;
 
-/** x / rms(x) over the last axis; the weight is multiplied on by the caller. RMSNorm, arXiv 1910.07467 eq. 4. */
+/** x / rms(x) * weight over the last axis. RMSNorm, arXiv 1910.07467 eq. 4. */
+export function rmsNorm<T extends tf.Tensor>(x: T, weight: tf.Tensor1D, eps: number): T {
+  if (!hasKernel('RmsNorm')) return tf.mul(rmsNormalise(x, eps), weight);
+  const op = tf.customGrad((...args) => {
+    const [x, weight, save] = args as unknown as [tf.Tensor, tf.Tensor1D, tf.GradSaveFunc];
+    save([x, weight]);
+    return {
+      value: run('RmsNorm', { x, weight }, { eps }),
+      gradFunc: (dy, saved) => {
+        const [x, weight] = saved as [tf.Tensor, tf.Tensor1D];
+        return runAll('RmsNormGrad', { x, weight, dy }, { eps });
+      },
+    };
+  });
+  return op(x, weight) as T;
+}
+
+/** x / rms(x) over the last axis, for a weight that is folded into what follows. */
 export function rmsNormalise<T extends tf.Tensor>(x: T, eps: number): T {
   const op = tf.customGrad((input, save) => {
     const x = input as tf.Tensor;
@@ -67,11 +85,16 @@ export function rotate(x: tf.Tensor4D, table: Rotary): tf.Tensor4D {
     const x = input as tf.Tensor4D;
     // Kept by the tape: the caller's tidy may end before the gradient is asked for.
     (save as tf.GradSaveFunc)([table.cos, table.sin, table.swap]);
+    const turn = (x: tf.Tensor4D, { cos, sin, swap }: Rotary, sign: 1 | -1): tf.Tensor => {
+      if (hasKernel('Rotate')) return run('Rotate', { x, cos, sin }, { sign });
+      const across = tf.mul(swapHalves(x, swap), sin);
+      return sign === 1 ? tf.add(tf.mul(x, cos), across) : tf.sub(tf.mul(x, cos), across);
+    };
     return {
-      value: tf.add(tf.mul(x, table.cos), tf.mul(swapHalves(x, table.swap), table.sin)),
+      value: turn(x, table, 1),
       gradFunc: (dy, saved) => {
         const [cos, sin, swap] = saved as [tf.Tensor4D, tf.Tensor4D, tf.Tensor2D];
-        return tf.sub(tf.mul(dy, cos), tf.mul(swapHalves(dy as tf.Tensor4D, swap), sin));
+        return turn(dy as tf.Tensor4D, { cos, sin, swap }, -1);
       },
     };
   });
@@ -84,11 +107,30 @@ function swapHalves(x: tf.Tensor4D, swap: tf.Tensor2D): tf.Tensor4D {
 
 /** silu(gate) * up, elementwise. SwiGLU, arXiv 2002.05202. */
 export function swiglu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
-  const op = tf.customGrad((gateInput, upInput, save) => {
-    const [gate, up] = [gateInput as tf.Tensor, upInput as tf.Tensor];
+  const op = hasKernel('SwiGLU') ? swigluKernel() : swigluComposed();
+  return op(gate, up) as tf.Tensor2D;
+}
+
+function swigluKernel() {
+  return tf.customGrad((...args) => {
+    const [gate, up, save] = args as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    save([gate, up]);
+    return {
+      value: run('SwiGLU', { gate, up }),
+      gradFunc: (dy, saved) => {
+        const [gate, up] = saved as [tf.Tensor, tf.Tensor];
+        return runAll('SwiGLUGrad', { gate, up, dy });
+      },
+    };
+  });
+}
+
+function swigluComposed() {
+  return tf.customGrad((...args) => {
+    const [gate, up, save] = args as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
     const sigmoid = tf.sigmoid(gate);
     const silu = tf.mul(gate, sigmoid);
-    (save as tf.GradSaveFunc)([sigmoid, silu, up]);
+    save([sigmoid, silu, up]);
     return {
       value: tf.mul(silu, up),
       gradFunc: (dy, saved) => {
@@ -99,7 +141,6 @@ export function swiglu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
       },
     };
   });
-  return op(gate, up) as tf.Tensor2D;
 }
 
 /**
@@ -185,4 +226,18 @@ export function embed(table: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor2D {
     };
   });
   return op(table) as tf.Tensor2D;
+}
+
+/** Runs one of our own kernels (tensors/kernels.ts) and gives its one output. */
+function run(name: string, inputs: Record<string, tf.Tensor>, attrs: Record<string, number> = {}): tf.Tensor {
+  return tf.engine().runKernel(name, inputs, attrs) as tf.Tensor;
+}
+
+/** The same for kernels of several outputs. */
+function runAll(
+  name: string,
+  inputs: Record<string, tf.Tensor>,
+  attrs: Record<string, number> = {},
+): tf.Tensor[] {
+  return tf.engine().runKernel(name, inputs, attrs) as tf.Tensor[];
 }

@@ -66,7 +66,7 @@ export async function initBackend(wanted: string = process.env.AGON_BACKEND ?? '
     );
   }
   await tf.ready();
-  registerKernelFixes(tf.getBackend());
+  registerKernelFixes();
   return active;
 }
 

@@ -1,42 +1,105 @@
 /**
- * Repairs of TensorFlow.js that the model relies on, registered once after a backend has started.
+ * Operations of the wasm backend that run our own kernels (wasm-kernels.ts), registered with TensorFlow.js once
+ * after the backend has started.
  *
- * wasm multiplies batches of matrices with a scalar loop; batched-matmul.ts goes before it. It multiplies two
- * matrices fast (about 30 GFLOP/s) only when both are rank 2 and untransposed, but the stock gradient of matMul
- * asks for transposed operands and falls to 1-2 GFLOP/s. The gradient registered here transposes explicitly,
- * which costs a copy and wins an order of magnitude.
+ * One replaces a stock kernel: the stock matrix product takes batches and transposed operands through a scalar loop
+ * of 1-2 GFLOP/s, so it would make attention and every gradient slow. The others carry names of their own and are
+ * asked for by model/operations.ts, which knows what to compute where they are missing.
  */
 import * as tf from '@tensorflow/tfjs';
-import { registerBatchedMatMul } from './batched-matmul.js';
+import { type WasmKernels, wasmKernels } from './wasm-kernels.js';
+
+type Inputs = Readonly<Record<string, tf.TensorInfo>>;
+type Numbers = Readonly<Record<string, number>>;
 
 let done = false;
 
-/** Registers the repairs that `backend` needs; calling it again changes nothing. */
-export function registerKernelFixes(backend: string): void {
-  if (done || backend === 'tensorflow') return;
+/** Registers the kernels that the backend lacks; calling it again changes nothing. */
+export function registerKernelFixes(): void {
+  if (done) return;
   done = true;
-  registerBatchedMatMul();
-  tf.unregisterGradient('BatchMatMul');
-  tf.registerGradient({
-    kernelName: 'BatchMatMul',
-    inputsToSave: ['a', 'b'],
-    gradFunc: (gradient, saved, attrs) => {
-      const dy = gradient as tf.Tensor;
-      const [a, b] = saved as [tf.Tensor, tf.Tensor];
-      const { transposeA, transposeB } = attrs as unknown as { transposeA: boolean; transposeB: boolean };
-      const A = () => (transposeA ? a : swap(a)); // the transpose of what was multiplied
-      const B = () => (transposeB ? b : swap(b));
-      return {
-        a: () => (transposeA ? swap(tf.matMul(dy, B())) : tf.matMul(dy, B())),
-        b: () => (transposeB ? swap(tf.matMul(A(), dy)) : tf.matMul(A(), dy)),
-      };
-    },
+  const kernels = wasmKernels();
+  if (!kernels) return;
+  registerMatMul(kernels);
+  registerOwn(kernels);
+}
+
+/** Whether the running backend has this kernel of ours. */
+export function hasKernel(name: string): boolean {
+  return tf.getKernel(name, tf.getBackend()) !== undefined;
+}
+
+/** Covers equal batches in float32; the rest (broadcast batches, empty matrices) goes to the stock kernel. */
+function registerMatMul(kernels: WasmKernels): void {
+  const stock = tf.getKernel('BatchMatMul', 'wasm');
+  tf.unregisterKernel('BatchMatMul', 'wasm');
+  register('BatchMatMul', (inputs, attrs) => {
+    const { a, b } = inputs as { a: tf.TensorInfo; b: tf.TensorInfo };
+    const batchShape = a.shape.slice(0, -2);
+    const batch = batchShape.reduce((x, y) => x * y, 1);
+    const [rows, columns] = a.shape.slice(-2) as [number, number];
+    const [bRows, bColumns] = b.shape.slice(-2) as [number, number];
+    const [M, K] = attrs.transposeA ? [columns, rows] : [rows, columns];
+    const N = attrs.transposeB ? bRows : bColumns;
+    const covered =
+      batch * M * N * K > 0 &&
+      batchShape.join() === b.shape.slice(0, -2).join() &&
+      a.dtype === 'float32' &&
+      b.dtype === 'float32';
+    if (!covered)
+      return stock.kernelFunc({ inputs: { a, b }, attrs, backend: tf.backend() }) as tf.TensorInfo;
+    const out = kernels.allocate([...batchShape, M, N]);
+    const { address, scratch } = kernels;
+    const aStrides = attrs.transposeA ? [4, columns * 4] : [columns * 4, 4];
+    const bStrides = attrs.transposeB ? [4, bColumns * 4] : [bColumns * 4, 4];
+    kernels.matMul(
+      ...[address(a), address(b), address(out), batch, M, N, K],
+      ...[...aStrides, ...bStrides, scratch],
+    );
+    return out;
   });
 }
 
-/** Swaps the last two axes. */
-function swap(x: tf.Tensor): tf.Tensor {
-  const axes = x.shape.map((_, i) => i);
-  const [row, column] = axes.splice(-2) as [number, number];
-  return tf.transpose(x, [...axes, column, row]);
+function registerOwn({ allocate, address, ...kernels }: WasmKernels): void {
+  const like = (x: tf.TensorInfo) => allocate(x.shape as [number]);
+  const size = (x: tf.TensorInfo) => x.shape.reduce((a, b) => a * b, 1);
+
+  register('RmsNorm', ({ x, weight }, { eps }) => {
+    const y = like(x!);
+    const n = x!.shape.at(-1)!;
+    kernels.rmsNorm(address(x!), address(weight!), address(y), size(x!) / n, n, eps!);
+    return y;
+  });
+  register('RmsNormGrad', ({ x, weight, dy }, { eps }) => {
+    const [dx, dWeight] = [like(x!), like(weight!)];
+    const n = x!.shape.at(-1)!;
+    kernels.rmsNormGrad(...[x!, weight!, dy!, dx, dWeight].map(address), ...[size(x!) / n, n, eps!]);
+    return [dx, dWeight];
+  });
+  register('Rotate', ({ x, cos, sin }, { sign }) => {
+    const y = like(x!);
+    kernels.rotate(...[x!, cos!, sin!, y].map(address), ...x!.shape, sign!);
+    return y;
+  });
+  register('SwiGLU', ({ gate, up }) => {
+    const y = like(gate!);
+    kernels.swiglu(...[gate!, up!, y].map(address), 1, size(y), 0);
+    return y;
+  });
+  register('SwiGLUGrad', ({ gate, up, dy }) => {
+    const [dGate, dUp] = [like(gate!), like(up!)];
+    kernels.swigluGrad(...[gate!, up!, dy!, dGate, dUp].map(address), size(dGate));
+    return [dGate, dUp];
+  });
+}
+
+function register(
+  kernelName: string,
+  run: (inputs: Inputs, attrs: Numbers) => tf.TensorInfo | tf.TensorInfo[],
+): void {
+  tf.registerKernel({
+    kernelName,
+    backendName: 'wasm',
+    kernelFunc: ({ inputs, attrs }) => run(inputs as Inputs, attrs as unknown as Numbers),
+  });
 }

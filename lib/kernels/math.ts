@@ -1,0 +1,66 @@
+/** What several kernels share: four exponentials at once, sums across lanes. */
+
+/**
+ * e^x in four lanes; relative error below 2e-7. x is clamped to what float32 can hold: below -87.3 the result is about 1e-38.
+ * Cephes' expf: x = n ln 2 + r, a polynomial in r, times 2^n.
+ */
+// @ts-ignore: decorator
+@inline
+export function exp4(x: v128): v128 {
+  const t = f32x4.max(f32x4.min(x, f32x4.splat(88)), f32x4.splat(-87.3));
+  // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits.
+  const whole = f32x4.add(f32x4.mul(t, f32x4.splat(1.44269504088896341)), f32x4.splat(12582912));
+  const n = f32x4.sub(whole, f32x4.splat(12582912));
+  const high = f32x4.sub(t, f32x4.mul(n, f32x4.splat(0.693359375)));
+  const r = f32x4.sub(high, f32x4.mul(n, f32x4.splat(-2.12194440e-4)));
+  let p = f32x4.splat(1.9875691500e-4);
+  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(1.3981999507e-3));
+  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(8.3334519073e-3));
+  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(4.1665795894e-2));
+  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(1.6666665459e-1));
+  p = f32x4.add(f32x4.mul(p, r), f32x4.splat(5.0000001201e-1));
+  p = f32x4.add(f32x4.mul(p, f32x4.mul(r, r)), f32x4.add(r, f32x4.splat(1)));
+  const power = i32x4.shl(i32x4.add(whole, i32x4.splat(127)), 23);
+  return f32x4.mul(p, power);
+}
+
+// @ts-ignore: decorator
+@inline
+export function sum4(x: v128): f32 {
+  return (
+    f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3))
+  );
+}
+
+/** The sums of four vectors, as one. */
+// @ts-ignore: decorator
+@inline
+export function sums4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = f32x4.add(v128.shuffle<f32>(a, b, 0, 4, 1, 5), v128.shuffle<f32>(a, b, 2, 6, 3, 7));
+  const cd = f32x4.add(v128.shuffle<f32>(c, d, 0, 4, 1, 5), v128.shuffle<f32>(c, d, 2, 6, 3, 7));
+  return f32x4.add(v128.shuffle<f32>(ab, cd, 0, 1, 4, 5), v128.shuffle<f32>(ab, cd, 2, 3, 6, 7));
+}
+
+/** Loads the first `count` (1 to 4) of four numbers; the other lanes are zero. */
+// @ts-ignore: decorator
+@inline
+export function loadPart(p: usize, count: i32): v128 {
+  if (count >= 4) return v128.load(p);
+  let x = v128.load32_zero(p);
+  if (count > 1) x = v128.load_lane<f32>(p + 4, x, 1);
+  if (count > 2) x = v128.load_lane<f32>(p + 8, x, 2);
+  return x;
+}
+
+/** Stores the first `count` (1 to 4) lanes. */
+// @ts-ignore: decorator
+@inline
+export function storePart(p: usize, x: v128, count: i32): void {
+  if (count >= 4) {
+    v128.store(p, x);
+    return;
+  }
+  v128.store_lane<f32>(p, x, 0);
+  if (count > 1) v128.store_lane<f32>(p + 4, x, 1);
+  if (count > 2) v128.store_lane<f32>(p + 8, x, 2);
+}

@@ -1,0 +1,177 @@
+/**
+ * Our own kernels on wasm: products against plain loops over shapes that end in every kind of tile, the transformer's
+ * operations and their gradients against stock operations.
+ */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import * as tf from '@tensorflow/tfjs';
+import { rmsNorm, rotary, rotate, swiglu } from '../../lib/model/operations.js';
+import { stream } from '../../lib/random.js';
+import { initBackend } from '../../lib/tensors/backend.js';
+import { hasKernel } from '../../lib/tensors/kernels.js';
+import { assertClose } from '../model/support.js';
+
+before(async () => {
+  await initBackend('wasm'); // the kernels exist there only
+});
+
+/** [batch, M, N, K] */
+const SHAPES = [
+  [2, 1, 1, 1],
+  [3, 2, 16, 4],
+  [2, 3, 5, 8],
+  [2, 7, 17, 12],
+  [2, 2, 33, 16],
+  [3, 9, 31, 100],
+  [2, 8, 8, 8],
+  [1, 5, 6, 4],
+  [2, 6, 11, 6],
+  [1, 133, 9, 260],
+  [1, 3, 520, 5],
+] as const;
+
+test('A B, A^T B, A B^T and A^T B^T of every batch, inputs untouched', () => {
+  const random = stream('batched');
+  const numbers = (n: number) => Float32Array.from({ length: n }, () => random.normal());
+  for (const [batch, M, N, K] of SHAPES)
+    for (const transposeA of [false, true])
+      for (const transposeB of [false, true]) {
+        const [a, b] = [numbers(batch * M * K), numbers(batch * K * N)];
+        const [A, B] = [
+          tf.tensor(a, transposeA ? [batch, K, M] : [batch, M, K]),
+          tf.tensor(b, transposeB ? [batch, N, K] : [batch, K, N]),
+        ];
+        const expected = new Float32Array(batch * M * N);
+        for (let item = 0; item < batch; item++)
+          for (let m = 0; m < M; m++)
+            for (let n = 0; n < N; n++) {
+              let sum = 0;
+              for (let k = 0; k < K; k++)
+                sum +=
+                  a[item * M * K + (transposeA ? k * M + m : m * K + k)]! *
+                  b[item * K * N + (transposeB ? n * K + k : k * N + n)]!;
+              expected[(item * M + m) * N + n] = sum;
+            }
+        const C = tf.matMul(A, B, transposeA, transposeB);
+        assert.deepEqual(C.shape, [batch, M, N]);
+        assertClose(C.dataSync(), expected, 5e-5, `[${batch}, ${M}, ${N}, ${K}] ${transposeA} ${transposeB}`);
+        assert.deepEqual([A.dataSync(), B.dataSync()], [a, b]);
+        if (batch === 1) {
+          const [A2, B2] = [A, B].map((x) => tf.reshape(x, x.shape.slice(1) as [number, number]));
+          const C2 = tf.matMul(A2 as tf.Tensor2D, B2 as tf.Tensor2D, transposeA, transposeB);
+          assert.deepEqual(C2.dataSync(), C.dataSync(), 'matrices of rank 2');
+          tf.dispose([A2!, B2!, C2]);
+        }
+        tf.dispose([A, B, C]);
+      }
+});
+
+test('rank 4, broadcast batches, int32 and empty products still work', () => {
+  const q = tf.randomNormal([2, 3, 4, 8]);
+  const k = tf.randomNormal([2, 3, 5, 8]);
+  const folded = tf.matMul(tf.reshape(q, [6, 4, 8]), tf.reshape(k, [6, 5, 8]), false, true);
+  assertClose(tf.matMul(q, k, false, true).dataSync(), folded.dataSync(), 1e-6);
+  const one = tf.randomNormal([1, 8, 5]);
+  const wide = tf.matMul(tf.reshape(q, [6, 4, 8]), one);
+  const flat = tf.matMul(tf.reshape(q, [24, 8]), tf.reshape(one, [8, 5]));
+  assertClose(wide.dataSync(), flat.dataSync(), 1e-5);
+  assert.deepEqual(tf.matMul(tf.zeros([2, 0, 3]), tf.zeros([2, 3, 4])).shape, [2, 0, 4]);
+});
+
+test('a row of a product is the same bits whatever rows are around it', () => {
+  const [x, w] = [tf.randomNormal<tf.Rank.R2>([37, 300]), tf.randomNormal<tf.Rank.R2>([300, 21])];
+  const all = tf.matMul(x, w).arraySync() as number[][];
+  for (const [start, size] of [
+    [0, 1],
+    [5, 4],
+    [30, 7],
+  ] as const)
+    assert.deepEqual(
+      tf.matMul(tf.slice(x, [start, 0], [size, -1]), w).arraySync(),
+      all.slice(start, start + size),
+    );
+});
+
+/** Values and the gradients of a weighted sum of both, of the same inputs. */
+function assertSame(
+  ours: (...xs: tf.Tensor[]) => tf.Tensor,
+  plain: (...xs: tf.Tensor[]) => tf.Tensor,
+  inputs: tf.Tensor[],
+  tolerance: number,
+  what: string,
+): void {
+  tf.tidy(() => {
+    const weights = tf.randomNormal(plain(...inputs).shape, 0, 1, 'float32', 3);
+    const loss = (f: typeof ours) => tf.grads((...xs) => tf.sum(tf.mul(f(...xs), weights)))(inputs);
+    assertClose(ours(...inputs).dataSync(), plain(...inputs).dataSync(), tolerance, what);
+    const [found, expected] = [loss(ours), loss(plain)];
+    for (const [i, grad] of expected.entries()) {
+      assert.deepEqual(found[i]!.shape, grad.shape);
+      assertClose(found[i]!.dataSync(), grad.dataSync(), 10 * tolerance, `${what}: gradient ${i}`);
+    }
+  });
+}
+
+const normal = (shape: number[], std = 1) => tf.randomNormal(shape, 0, std, 'float32', shape.length + 7);
+
+test('RMS norm, rotary positions and SwiGLU are those of stock operations, forward and backward', () => {
+  assert.ok(hasKernel('RmsNorm') && hasKernel('Rotate') && hasKernel('SwiGLU'));
+  for (const shape of [
+    [1, 1],
+    [1, 4],
+    [3, 7],
+    [5, 32],
+    [2, 3, 2, 10],
+  ]) {
+    const plainNorm = (x: tf.Tensor, w: tf.Tensor) =>
+      tf.mul(tf.div(x, tf.sqrt(tf.add(tf.mean(tf.square(x), -1, true), 1e-5))), w);
+    const norm = (x: tf.Tensor, w: tf.Tensor) => rmsNorm(x, w as tf.Tensor1D, 1e-5);
+    const weight = normal([shape.at(-1)!]);
+    assertSame(
+      norm as () => tf.Tensor,
+      plainNorm as () => tf.Tensor,
+      [normal(shape), weight],
+      2e-6,
+      `norm ${shape}`,
+    );
+    const plainGlu = (g: tf.Tensor, u: tf.Tensor) => tf.mul(tf.mul(g, tf.sigmoid(g)), u);
+    const glu = (g: tf.Tensor, u: tf.Tensor) => swiglu(g as tf.Tensor2D, u as tf.Tensor2D);
+    const wide = [normal(shape, 20), normal(shape)];
+    assertSame(glu as () => tf.Tensor, plainGlu as () => tf.Tensor, wide, 4e-5, `swiglu ${shape}`);
+  }
+  for (const [R, H, T, hd] of [
+    [1, 1, 1, 2],
+    [2, 3, 5, 6],
+    [1, 2, 4, 16],
+  ] as const) {
+    const positions = tf.tensor2d(
+      Array.from({ length: R * T }, (_, i) => (i * 5) % 11),
+      [R, T],
+    );
+    const table = rotary(positions, hd, 1e4);
+    const plain = (x: tf.Tensor) => {
+      const [a, b] = tf.split(x, 2, -1) as [tf.Tensor, tf.Tensor];
+      return tf.add(tf.mul(x, table.cos), tf.mul(tf.concat([tf.neg(b), a], -1), table.sin));
+    };
+    const turn = (x: tf.Tensor) => rotate(x as tf.Tensor4D, table);
+    assertSame(
+      turn as () => tf.Tensor,
+      plain as () => tf.Tensor,
+      [normal([R, H, T, hd])],
+      1e-6,
+      `rotate ${hd}`,
+    );
+  }
+});
+
+test('SwiGLU is exact to rounding over the whole range of its exponential, and finite beyond it', () => {
+  const x = [-200, -88, -87, -40, -10.3, -1, -1e-4, 0, 1e-4, 0.7, 5, 30, 87, 200];
+  const found = swiglu(tf.tensor2d([x]), tf.ones([1, x.length])).dataSync();
+  x.forEach((v, i) => {
+    const expected = v / (1 + Math.exp(-v));
+    assert.ok(
+      Math.abs(found[i]! - expected) <= 3e-7 * Math.abs(expected) + 1e-35,
+      `${v}: ${found[i]} ${expected}`,
+    );
+  });
+});
