@@ -122,7 +122,7 @@ function crossEntropy(model: Model, examples: readonly Example[], batchTokens: n
     'int32',
   );
   const weights = tf.tensor1d(inLoss.flatMap((row) => row.slice(1)));
-  return tf.neg(tf.sum(tf.mul(selectedLogProbs(flat, targets, 1), weights))) as tf.Scalar;
+  return tf.neg(tf.sum(tf.mul(selectedLogProbs(flat, targets), weights))) as tf.Scalar;
 }
 
 /** Batches cut at once from one sorted pool. */

@@ -6,9 +6,9 @@
  * from the last prompt position. Left out: which rows, which weights, and the optimizer (update.ts).
  */
 import * as tf from '@tensorflow/tfjs';
-import { forward, type LoraTensors, logits, type Model, uploadAdapter } from '../model/index.js';
+import { forward, type LoraTensors, type Model, outputHead, uploadAdapter } from '../model/index.js';
 import { type Policy, sharedModel } from '../rollouts/policy.js';
-import { entropies, selectedLogProbs } from '../tensors/logprobs.js';
+import { scoreTokens } from '../tensors/logprobs.js';
 import type { JobFunction } from '../tensors/pool.js';
 import type { NamedArrays } from './adamw.js';
 import { type LossOptions, sequenceLoss } from './loss.js';
@@ -59,9 +59,9 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
     const { value, grads } = tf.valueAndGrads((...weights: tf.Tensor[]) => {
       const given = Object.fromEntries(names.map((n, i) => [n, weights[i] as tf.Tensor2D]));
       const lora: LoraTensors = { ...adapter, weights: given };
-      const scored = scoreRows(base, lora, rows, options.temperature);
+      const scored = scoreRows(base, lora, rows, options.temperature, true);
       const logProbs = scored.logProbs.dataSync() as Float32Array;
-      const entropy = scored.entropy.dataSync() as Float32Array;
+      const entropies = scored.entropies.dataSync() as Float32Array;
       const slopes = new Float32Array(logProbs.length);
       rows.forEach((row, i) => {
         const at = scored.start(i);
@@ -81,7 +81,7 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
         sums.clippedLow += part.clippedLow;
         sums.clippedHigh += part.clippedHigh;
         sums.kl += part.kl;
-        for (let t = at; t < end; t++) sums.entropy += entropy[t]!;
+        for (let t = at; t < end; t++) sums.entropy += entropies[t]!;
       });
       // d(sum slope_t logp_t) = dL: the loss itself was computed above, on plain numbers.
       return tf.sum(tf.mul(scored.logProbs, tf.tensor1d(slopes))) as tf.Scalar;
@@ -119,7 +119,7 @@ function hostLogProbs(
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
   temperature: number,
 ): Float32Array {
-  return scoreRows(model, lora, rows, temperature).logProbs.dataSync() as Float32Array;
+  return scoreRows(model, lora, rows, temperature, false).logProbs.dataSync() as Float32Array;
 }
 
 /** Where each row's completion lies in the flat [rows x (width - first)] array of scored positions. */
@@ -135,6 +135,7 @@ function scoreRows(
   lora: LoraTensors | undefined,
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
   temperature: number,
+  differentiable: boolean,
 ) {
   const { width, first, scored, start } = layout(rows);
   const ids = rows.map((r) => pad([...r.promptIds, ...r.completionIds], width));
@@ -145,15 +146,12 @@ function scoreRows(
   const hidden = forward(model, tf.tensor2d(ids, shape, 'int32'), tf.tensor2d(mask, shape), lora);
   // Position t predicts token t + 1: drop the last position, and everything before the first completion.
   const predicting = tf.slice(hidden, [0, first - 1, 0], [-1, scored, -1]);
-  const z = tf.reshape(logits(model, predicting), [
-    rows.length * scored,
-    model.config.vocab_size,
-  ]) as tf.Tensor2D;
   const targets = tf.tensor1d(
     ids.flatMap((row) => row.slice(first)),
     'int32',
   );
-  return { logProbs: selectedLogProbs(z, targets, temperature), entropy: entropies(z, temperature), start };
+  const flat = tf.reshape(predicting, [rows.length * scored, model.config.hidden_size]) as tf.Tensor2D;
+  return { ...scoreTokens(flat, outputHead(model), targets, { temperature, differentiable }), start };
 }
 
 function pad(values: number[], width: number): number[] {

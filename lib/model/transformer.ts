@@ -8,6 +8,7 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
+import type { OutputHead } from '../tensors/logprobs.js';
 import { isLinear, type ModelConfig, parameterShapes } from './config.js';
 import { adaptedLinear } from './linear.js';
 import {
@@ -15,7 +16,7 @@ import {
   attentionBias,
   embed,
   type Rotary,
-  rmsNormalise,
+  rmsNorm,
   rotary,
   rotate,
   swiglu,
@@ -77,13 +78,18 @@ export function forward(
  */
 export function logits<T extends tf.Tensor>(model: Model, hidden: T): T {
   return tf.tidy(() => {
-    const d = model.config.hidden_size;
-    const head = model.config.tie_word_embeddings
-      ? (tf.transpose(model.weights['model.embed_tokens.weight']!) as tf.Tensor2D)
-      : (model.weights['lm_head.weight'] as tf.Tensor2D);
-    const flat = tf.matMul(tf.reshape(hidden as tf.Tensor, [-1, d]) as tf.Tensor2D, head);
+    const { weight, transposed } = outputHead(model);
+    const rows = tf.reshape(hidden as tf.Tensor, [-1, model.config.hidden_size]) as tf.Tensor2D;
+    const flat = tf.matMul(rows, weight, false, transposed);
     return tf.reshape(flat, [...hidden.shape.slice(0, -1), model.config.vocab_size]) as tf.Tensor as T;
   });
+}
+
+/** The matrix that makes logits: the embedding's own where the config ties them. */
+export function outputHead({ config, weights }: Model): OutputHead {
+  const transposed = config.tie_word_embeddings;
+  const name = transposed ? 'model.embed_tokens.weight' : 'lm_head.weight';
+  return { weight: weights[name] as tf.Tensor2D, transposed };
 }
 
 /** Positions count real tokens, so that padding on either side gives the numbers of the unpadded row. */
@@ -107,7 +113,7 @@ export function runLayers(
   const [R, T] = ids.shape;
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
 
-  const norm = <S extends tf.Tensor>(x: S, name: string): S => tf.mul(rmsNormalise(x, eps), weights[name]!);
+  const norm = <S extends tf.Tensor>(x: S, name: string): S => rmsNorm(x, weights[name] as tf.Tensor1D, eps);
   const linear = (x: tf.Tensor2D, module: string, frozenInput = false): tf.Tensor2D => {
     const W = weights[`${module}.weight`] as tf.Tensor2D;
     const A = lora?.weights[loraName(module, 'A')];
