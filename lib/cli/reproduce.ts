@@ -3,7 +3,9 @@
  * notebooks. Finished runs are read, so a second call takes seconds; a killed one goes on where it was.
  *
  *   npm run reproduce -- [--preset smoke|quick|full] [--seeds 0,1] [--methods grpo,agon] [--fresh]
- *                        [--steps N] [--backend wasm] [--workers N] [--out DIR] [--no-notebooks]
+ *                        [--steps N] [--backend wasm] [--workers N] [--out DIR] [--no-notebooks] [--plan]
+ *
+ * `--plan` says part by part what it will need and how long it will take, and ends.
  */
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,19 +20,16 @@ import {
   trainingFigure,
 } from '../analysis/index.js';
 import { type Experiment, PRESET_NAMES, parseExperiment, preset } from '../experiments/config.js';
-import {
-  type ExperimentEvent,
-  type ExperimentResults,
-  planExperiment,
-  runExperiment,
-} from '../experiments/experiment.js';
+import { type ExperimentEvent, type ExperimentResults, runExperiment } from '../experiments/experiment.js';
 import { Interrupted } from '../experiments/interrupted.js';
+import { planExperiment } from '../experiments/plan/plan.js';
 import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
 import { openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
 import { parameterShare } from '../model/index.js';
-import { formatDuration, type Progress, progressBar } from '../notebook/progress.js';
+import { planMarkdown, planSummary } from '../notebook/plan.js';
+import { type Progress, progressBar } from '../notebook/progress.js';
 import { sharedModel } from '../rollouts/policy.js';
 import { currentBackend } from '../tensors/backend.js';
 import { executeNotebooks } from './notebooks.js';
@@ -45,6 +44,7 @@ const OPTIONS = {
   out: { type: 'string', default: RESULTS_FOLDER },
   fresh: { type: 'boolean', default: false },
   'no-notebooks': { type: 'boolean', default: false },
+  plan: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -114,7 +114,7 @@ async function main(values: Options): Promise<void> {
       `npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`,
     );
     console.log(
-      '  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks]',
+      '  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks] [--plan]',
     );
     return;
   }
@@ -136,12 +136,14 @@ async function main(values: Options): Promise<void> {
   console.log(
     `preset ${experiment.name}: ${experiment.methods.join(', ')}; seeds ${experiment.seeds.join(', ')}`,
   );
-  const plan = await planExperiment(world, experiment);
-  console.log(
-    `plan: ${plan.trainingRuns} training runs of ${plan.stepsPerRun} steps with ${plan.rolloutsPerStep} rollouts each; ` +
-      `about ${formatDuration(plan.seconds * 1000)} if nothing is finished yet ` +
-      `(${Math.round(plan.samplingTokensPerSecond)} tokens/s sampled just now)`,
-  );
+  const resultsFolder = resolve(values.out);
+  const plan = await planExperiment(world, experiment, { resultsFolder });
+  console.log(values.plan ? planMarkdown(plan) : planSummary(plan));
+  if (values.plan) {
+    await world.pool.close();
+    process.exitCode = plan.misfits.length > 0 ? 1 : 0;
+    return;
+  }
   const stop = new AbortController();
   process.once('SIGINT', () => {
     console.log(
@@ -151,7 +153,6 @@ async function main(values: Options): Promise<void> {
   });
   const { onEvent, stop: stopDisplay } = display();
   try {
-    const resultsFolder = resolve(values.out);
     const options = { signal: stop.signal, onEvent, resultsFolder, fresh: values.fresh };
     const found = await runExperiment(world, experiment, options);
     saveResults(experiment, found, resultsFolder);
@@ -163,8 +164,8 @@ async function main(values: Options): Promise<void> {
   if (values['no-notebooks'] || stop.signal.aborted) return;
   // What the notebooks' kernels inherit: the same backend and the same results.
   process.env.AGON_BACKEND = backend.name;
-  process.env.AGON_RESULTS = resolve(values.out);
-  const resultFolder = join(resolve(values.out), 'notebooks');
+  process.env.AGON_RESULTS = resultsFolder;
+  const resultFolder = join(resultsFolder, 'notebooks');
   const failed = (await executeNotebooks([], { signal: stop.signal, resultFolder })).filter(
     (notebook) => notebook.error,
   );

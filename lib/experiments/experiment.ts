@@ -5,13 +5,14 @@
  * calling it after a kill goes on. Left out: tables and figures (analysis/), display (cli/, notebooks).
  */
 import type { Adapters, World } from '../agon/attempt.js';
-import { METHODS, type Method, methodByName, type TrainingRow } from '../agon/methods.js';
-import { generate } from '../rollouts/generate.js';
+import { type Method, methodByName, type TrainingRow } from '../agon/methods.js';
 import { currentBackend } from '../tensors/backend.js';
 import type { Experiment } from './config.js';
 import { evaluateMethod, evaluationProblems, methodResult } from './evaluate.js';
+import { checkPlan } from './plan/check.js';
+import { planWorld } from './plan/plan.js';
 import type { MethodResult } from './result.js';
-import { trainingProblems, trainRun } from './run.js';
+import { trainRun } from './run.js';
 import { hashBase, type Metrics, openRun, type RunFolder } from './store.js';
 
 /** What happens, for a display to show. */
@@ -38,7 +39,10 @@ export interface ExperimentResults {
   readonly metrics: Readonly<Record<string, readonly Metrics[]>>;
 }
 
-/** @throws Interrupted when the signal was aborted; what was finished is saved */
+/**
+ * @throws Interrupted when the signal was aborted; what was finished is saved
+ * @throws before anything is written, when the experiment cannot fit on this machine (see checkPlan)
+ */
 export async function runExperiment(
   world: World,
   experiment: Experiment,
@@ -47,6 +51,9 @@ export async function runExperiment(
   // A range with too few problems must not show after the training.
   for (const split of ['validation', 'heldout'] as const)
     evaluationProblems(world, experiment.run, experiment.eval, split);
+  const { resultsFolder } = options;
+  const plan = planWorld(world, experiment, resultsFolder === undefined ? {} : { resultsFolder });
+  checkPlan(plan, plan.machine);
   const results: MethodResult[] = [];
   const bestOnHeldout: MethodResult[] = [];
   const metrics: Record<string, readonly Metrics[]> = {};
@@ -105,71 +112,6 @@ async function trainFor(
     onStep: (step, metrics) => onEvent?.({ kind: 'step', run, step, metrics }),
   });
   return { run, ...trained };
-}
-
-/** What a plan says before anything runs. */
-export interface Plan {
-  readonly trainingRuns: number;
-  readonly stepsPerRun: number;
-  readonly rolloutsPerStep: number;
-  /** Measured just now, on this machine. */
-  readonly samplingTokensPerSecond: number;
-  /** Estimate for the whole experiment if nothing is finished yet, in seconds. */
-  readonly seconds: number;
-}
-
-/** Training a token costs about this many times sampling one, on the arena (results/LOG.md). */
-const TRAINING_COST = 1.3;
-/** Completions grow under training; evaluation and start-up come on top. */
-const GROWTH = 1.25;
-
-/** Measures the sampling rate for a second or two and says what an experiment will take. */
-export async function planExperiment(world: World, experiment: Experiment): Promise<Plan> {
-  const { run, seeds, methods } = experiment;
-  const trained = new Set(
-    METHODS.filter((m) => methods.includes(m.name) && m.training).map((m) => m.training),
-  );
-  const problems = trainingProblems(world, { ...run, seed: 0, maxSteps: 1 });
-  const rows = run.generationBatchSize * Math.max(2, world.pool.workers);
-  const requests = Array.from({ length: rows }, (_, i) => problems[i % problems.length]!).map((p, i) => ({
-    promptIds: world.tokenizer.encodePrompt([{ role: 'user', content: p.question }]),
-    names: ['plan', i],
-  }));
-  const { eosId, padId } = world.tokenizer;
-  const options = { ...run.grpo, topP: 1, eosId, padId };
-  await generate(
-    world.pool,
-    { base: world.base, adapter: undefined },
-    requests,
-    { ...options, maxCompletionLength: 2 },
-    run.generationBatchSize,
-  ); // warm-up
-  const start = performance.now();
-  const rollouts = await generate(
-    world.pool,
-    { base: world.base, adapter: undefined },
-    requests,
-    options,
-    run.generationBatchSize,
-  );
-  const elapsed = (performance.now() - start) / 1000;
-  const tokens = rollouts.reduce((sum, r) => sum + r.completionIds.length, 0);
-  const rate = tokens / elapsed;
-  const rolloutsPerStep = 2 * run.grpo.numGenerations * run.problemsPerStep;
-  const perRollout = (GROWTH * tokens) / rollouts.length / rate;
-  const step = rolloutsPerStep * perRollout * (1 + TRAINING_COST);
-  const evaluations = methods.map(methodByName).reduce((sum, { deployments }) => {
-    const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
-    const { problems: heldout, validationProblems } = experiment.eval;
-    return sum + stages * (heldout + (deployments.length > 1 ? validationProblems : 0));
-  }, 0);
-  return {
-    trainingRuns: trained.size * seeds.length,
-    stepsPerRun: run.maxSteps,
-    rolloutsPerStep,
-    samplingTokensPerSecond: rate,
-    seconds: seeds.length * (trained.size * run.maxSteps * step + evaluations * perRollout),
-  };
 }
 
 function median(values: readonly number[]): number {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { World } from '../../lib/agon/attempt.js';
 import { type Experiment, experimentSchema } from '../../lib/experiments/config.js';
-import { type ExperimentEvent, planExperiment, runExperiment } from '../../lib/experiments/experiment.js';
+import { type ExperimentEvent, runExperiment } from '../../lib/experiments/experiment.js';
 import { Interrupted } from '../../lib/experiments/interrupted.js';
 import { readResults, saveResults } from '../../lib/experiments/saved.js';
 import { coinWorld, NO_POOL, scratch, tinyConfig } from './support.js';
@@ -83,12 +83,4 @@ test('stopped in its first run, it goes on from there', async () => {
     onEvent: (event) => event.kind === 'step' && steps.push(event.step),
   });
   assert.deepEqual(steps, [2]);
-});
-
-test('the plan counts runs once and rollouts alike for every method', async () => {
-  const plan = await planExperiment(world, { ...EXPERIMENT, seeds: [0, 1] });
-  assert.equal(plan.trainingRuns, 2 * 2);
-  assert.equal(plan.stepsPerRun, 2);
-  assert.equal(plan.rolloutsPerStep, 2 * run.grpo.numGenerations * run.problemsPerStep);
-  assert.ok(plan.samplingTokensPerSecond > 0 && plan.seconds > 0);
 });
