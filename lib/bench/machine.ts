@@ -35,8 +35,8 @@ const OURS_SCRIPT = fileURLToPath(new URL('./ours.js', import.meta.url));
 const PEERS_FOLDER = join(ROOT, 'bench', 'peers');
 const VENV = join(ROOT, '.bench-venv');
 
-/** Our backends here, each as a process; native ones use `threads` cores as wasm's workers do. */
-export function ourSpecs(threads: number): ParticipantSpec[] {
+/** Our backends here, each as a process with as many workers as the workload has threads. */
+export function ourSpecs(): ParticipantSpec[] {
   return availableBackends()
     .filter((name) => name !== 'cpu') // plain JavaScript, for tests: fifty times slower
     .map((name) => ({
@@ -44,7 +44,7 @@ export function ourSpecs(threads: number): ParticipantSpec[] {
       side: 'ours',
       program: process.execPath,
       args: [OURS_SCRIPT],
-      env: { AGON_BACKEND: name, ...threadLimits(threads) },
+      env: { AGON_BACKEND: name },
     }));
 }
 
@@ -61,7 +61,7 @@ export function peerSpecs(python: string, threads: number): ParticipantSpec[] {
 
 function threadLimits(threads: number): Record<string, string> {
   const n = String(threads);
-  return { TF_NUM_INTRAOP_THREADS: n, TF_NUM_INTEROP_THREADS: '1', OMP_NUM_THREADS: n, MKL_NUM_THREADS: n };
+  return { OMP_NUM_THREADS: n, MKL_NUM_THREADS: n };
 }
 
 /** The peers' Python: `AGON_BENCH_PYTHON`, or the one in a complete `.bench-venv`; undefined where there is none. */

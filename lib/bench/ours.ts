@@ -13,7 +13,7 @@ import { initTrainees, trainStep } from '../experiments/run.js';
 import { openWorld } from '../experiments/world.js';
 import { type Trainee, updateAdapter } from '../grpo/update.js';
 import { type GenerationOptions, generate } from '../rollouts/generate.js';
-import { currentBackend } from '../tensors/backend.js';
+import { currentBackend, initBackend } from '../tensors/backend.js';
 import { createPool, type Pool } from '../tensors/pool.js';
 import { profileKernels } from './profile.js';
 import { MEASURES, type Opened, type Profile, type Request, type Timing, type Workload } from './protocol.js';
@@ -32,10 +32,8 @@ interface Bench {
 
 async function open(workload: Workload): Promise<Bench> {
   const { base, run, threads } = workload;
-  const world = await openWorld({
-    base,
-    workers: process.env.AGON_BACKEND === 'wasm' ? threads : 0,
-  });
+  const { gpu } = await initBackend();
+  const world = await openWorld({ base, workers: gpu ? 0 : threads });
   let verdicts = 0;
   const task = workload.alternateRewards ? { ...world.task, verify: () => verdicts++ % 2 === 0 } : world.task;
   const trainees = (method: string) => initTrainees(base, methodByName(method).training!, run);

@@ -72,7 +72,7 @@ async function main(values: ReturnType<typeof readOptions>): Promise<void> {
     );
   for (const line of absent) console.log(line);
 
-  const specs = [...ourSpecs(threads), ...(python ? peerSpecs(python, threads) : [])];
+  const specs = [...ourSpecs(), ...(python ? peerSpecs(python, threads) : [])];
   const options = { curve: !values['no-curve'], log: console.log };
   const results: ModelResult[] = [];
   if (models.includes('arena')) {

@@ -5,13 +5,13 @@
  * its names give, so the rollouts depend on neither. Finished rows leave the batch. The adapter is merged into
  * the base for sampling. Left out: what a prompt says and what a completion means (text/, agon/).
  */
-import * as tf from '@tensorflow/tfjs';
-import { decodeStep, type Model, mergeAdapter, prefill } from '../model/index.js';
+import { type Model, mergeAdapter } from '../model/index.js';
 import { type Random, stream } from '../random.js';
 import type { Rollout } from '../records.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
+import { type Drawn, startDecoder } from './decoder.js';
 import { type Policy, sharedModel } from './policy.js';
-import { type SamplingOptions, sampleToken } from './sampler.js';
+import { checkLogProb, type SamplingOptions, uniformFloat } from './sampler.js';
 
 export interface GenerationOptions extends SamplingOptions {
   /** Token cap of one completion (TRL's `max_completion_length`). */
@@ -83,8 +83,9 @@ interface Row {
 }
 
 /**
- * Samples a batch on a loaded model.
- * @throws when a prompt is empty or does not leave room for one token in the model's context
+ * Samples a batch on a loaded model. Each distinct prompt is read once.
+ * @throws when a prompt is empty or does not leave room for one token in the model's context, and when logits are
+ *   not finite
  */
 export function sampleBatch(
   model: Model,
@@ -104,39 +105,35 @@ export function sampleBatch(
     room: Math.min(options.maxCompletionLength, context - request.promptIds.length),
     finishReason: undefined,
   }));
-  const { ids, mask } = leftPad(requests, longest, options.padId);
-  let { logits, cache } = prefill(model, ids, mask);
-  tf.dispose([ids, mask]);
-  let active = rows.map((_, i) => i);
+  const prompts = [...new Map(requests.map(({ promptIds }) => [promptIds.join(), promptIds])).entries()];
+  const places = new Map(prompts.map(([key], i) => [key, i]));
+  const uniforms = (batch: readonly Row[], count: number) =>
+    Float32Array.from({ length: batch.length * count }, (_, i) =>
+      uniformFloat(batch[Math.floor(i / count)]!.random.uniform()),
+    );
+  const { first, decoder } = startDecoder(
+    model,
+    { ids: prompts.map(([, ids]) => ids), padId: options.padId },
+    requests.map(({ promptIds }) => places.get(promptIds.join())!),
+    uniforms(rows, 1),
+    options,
+  );
   try {
+    let active = rows;
+    take(active, first, 1, options.eosId);
     while (true) {
-      const values = logits.dataSync() as Float32Array;
-      const width = model.config.vocab_size;
-      logits.dispose();
-      active.forEach((rowIndex, k) => {
-        const row = rows[rowIndex]!;
-        if (row.finishReason) return;
-        const { id, logProb } = sampleToken(
-          values.subarray(k * width, (k + 1) * width),
-          options,
-          row.random.uniform(),
-        );
-        row.completionIds.push(id);
-        row.logProbs.push(logProb);
-        if (id === options.eosId) row.finishReason = 'stop';
-        else if (row.completionIds.length === row.room) row.finishReason = 'length';
-      });
-      const unfinished = active.flatMap((rowIndex, k) => (rows[rowIndex]!.finishReason ? [] : [k]));
+      const unfinished = active.flatMap((row, k) => (row.finishReason ? [] : [k]));
       if (unfinished.length === 0) break;
       if (active.length - unfinished.length >= COMPACT_SHARE * active.length) {
-        cache.keep(unfinished);
+        decoder.keep(unfinished);
         active = unfinished.map((k) => active[k]!);
       }
-      const last = active.map((rowIndex) => rows[rowIndex]!.completionIds.at(-1)!);
-      logits = decodeStep(model, cache, last);
+      const last = active.map((row) => row.completionIds.at(-1)!);
+      const count = decoder.tokensPerCall;
+      take(active, decoder.next(last, uniforms(active, count)), count, options.eosId);
     }
   } finally {
-    cache.dispose();
+    decoder.dispose();
   }
   return rows.map(({ request, completionIds, logProbs, finishReason }) => ({
     promptIds: request.promptIds,
@@ -146,14 +143,14 @@ export function sampleBatch(
   }));
 }
 
-/** Prompts as one rectangle [rows, width], padded on the left, with its attention mask (1 real, 0 padding). */
-function leftPad(requests: readonly RolloutRequest[], width: number, padId: number) {
-  const ids = requests.map((r) => [
-    ...new Array<number>(width - r.promptIds.length).fill(padId),
-    ...r.promptIds,
-  ]);
-  const mask = requests.map((r) =>
-    Array.from({ length: width }, (_, t) => Number(t >= width - r.promptIds.length)),
-  );
-  return { ids: tf.tensor2d(ids, undefined, 'int32'), mask: tf.tensor2d(mask) };
+/** Gives each row its tokens, up to its end; what was drawn beyond is dropped. */
+function take(rows: readonly Row[], { ids, logProbs }: Drawn, count: number, eosId: number): void {
+  rows.forEach((row, k) => {
+    for (let i = k * count; i < (k + 1) * count && !row.finishReason; i++) {
+      row.completionIds.push(ids[i]!);
+      row.logProbs.push(checkLogProb(logProbs[i]!));
+      if (ids[i] === eosId) row.finishReason = 'stop';
+      else if (row.completionIds.length === row.room) row.finishReason = 'length';
+    }
+  });
 }

@@ -1,10 +1,12 @@
 /**
- * One row of logits to one token: temperature, top-p, and a uniform number from the row's own stream.
+ * Rows of logits to one token each, as tensor operations: temperature, top-p, and one uniform number per row from
+ * the row's own stream. Only the ids and their log-probs ever have to leave the backend.
  *
  * The log-prob reported is that of the full softmax at the given temperature, *not* renormalised over the
  * top-p set: it is what the policy gradient needs, and training samples with top-p 1 where the two agree.
  * Left out: top-k, repetition penalties – the paper uses neither.
  */
+import * as tf from '@tensorflow/tfjs';
 
 export interface SamplingOptions {
   /** Divides the logits; 0 takes the most likely token. */
@@ -13,62 +15,76 @@ export interface SamplingOptions {
   readonly topP: number;
 }
 
-export interface Sampled {
-  readonly id: number;
-  /** Nats, under softmax(logits / temperature); at temperature 0 under softmax(logits). */
-  readonly logProb: number;
+/** How a token is chosen: each way is a computation of its own. */
+export type Choice = 'greedy' | 'full' | 'nucleus';
+
+export function choiceOf({ temperature, topP }: SamplingOptions): Choice {
+  if (temperature === 0) return 'greedy';
+  return topP < 1 ? 'nucleus' : 'full';
+}
+
+/** The options as tensors, so that one recorded computation serves every temperature: the caller's to dispose. */
+export interface ChoiceScalars {
+  readonly inverseTemperature: tf.Scalar;
+  readonly topP: tf.Scalar;
+}
+
+export function choiceScalars({ temperature, topP }: SamplingOptions): ChoiceScalars {
+  return { inverseTemperature: tf.scalar(temperature > 0 ? 1 / temperature : 1), topP: tf.scalar(topP) };
+}
+
+/** A uniform number in [0, 1) as float32 that stays below every total it is multiplied with. */
+export function uniformFloat(u: number): number {
+  return Math.min(u, 1 - 2 ** -23);
 }
 
 /**
- * @param logits of one row, length = vocabulary
- * @param u uniform in [0, 1)
- * @throws when a logit is NaN or the largest is infinite; a token whose logit is -Infinity is never drawn
+ * @param logits [R, V]; a token whose logit is -Infinity is never drawn
+ * @param uniforms [R, 1] in [0, 1), see `uniformFloat`
+ * @returns ids [R] int32 and log-probs [R] in nats, under softmax(logits / temperature), at temperature 0 under
+ *   softmax(logits). A log-prob is NaN where a logit is NaN or +Infinity or all are -Infinity: see `checkLogProb`
  */
-export function sampleToken(
-  logits: Float32Array,
-  { temperature, topP }: SamplingOptions,
-  u: number,
-): Sampled {
-  const n = logits.length;
-  const scale = temperature > 0 ? 1 / temperature : 1;
-  let best = 0;
-  for (let i = 1; i < n; i++) if (logits[i]! > logits[best]!) best = i;
-  const max = logits[best]! * scale;
-  if (!Number.isFinite(max)) throw new Error(`logits are not finite (largest: ${logits[best]})`);
-  const mass = new Float64Array(n);
-  let sum = 0;
-  for (let i = 0; i < n; i++) {
-    mass[i] = Math.exp(logits[i]! * scale - max);
-    sum += mass[i]!;
-  }
-  if (Number.isNaN(sum)) throw new Error('logits hold NaN');
-  const logProb = (id: number) => logits[id]! * scale - max - Math.log(sum);
-  if (temperature === 0) return { id: best, logProb: logProb(best) };
-  const id = topP < 1 ? drawNucleus(mass, sum, topP, u) : draw(mass, sum * u);
-  return { id, logProb: logProb(id) };
+export function sampleTokens(
+  logits: tf.Tensor2D,
+  uniforms: tf.Tensor2D,
+  choice: Choice,
+  { inverseTemperature, topP }: ChoiceScalars,
+): { ids: tf.Tensor1D; logProbs: tf.Tensor1D } {
+  return tf.tidy(() => {
+    const probabilities = tf.softmax(tf.mul(logits, inverseTemperature)) as tf.Tensor2D;
+    const ids =
+      choice === 'greedy'
+        ? (tf.argMax(probabilities, 1) as tf.Tensor1D)
+        : choice === 'full'
+          ? firstAbove(tf.cumsum(probabilities, 1), uniforms)
+          : drawNucleus(probabilities, uniforms, topP);
+    return { ids, logProbs: tf.log(pick(probabilities, ids)) };
+  });
 }
 
-function draw(mass: Float64Array, target: number): number {
-  let seen = 0;
-  let last = 0;
-  for (let i = 0; i < mass.length; i++) {
-    if (mass[i] === 0) continue;
-    seen += mass[i]!;
-    last = i;
-    if (seen > target) return i;
-  }
-  return last; // rounding left the target just above the total
+/** @throws when the log-prob of a drawn token is not a number: its logits were not finite */
+export function checkLogProb(logProb: number): number {
+  if (Number.isFinite(logProb)) return logProb;
+  throw new Error(`logits are not finite: a token was drawn with log-prob ${logProb}`);
 }
 
-function drawNucleus(mass: Float64Array, sum: number, topP: number, u: number): number {
-  const order = Array.from(mass.keys()).sort((a, b) => mass[b]! - mass[a]! || a - b);
-  let kept = 0;
-  let count = 0;
-  while (count < order.length && kept < topP * sum) kept += mass[order[count++]!]!;
-  let seen = 0;
-  for (let k = 0; k < count; k++) {
-    seen += mass[order[k]!]!;
-    if (seen > u * kept) return order[k]!;
-  }
-  return order[Math.max(0, count - 1)]!;
+/** The first place whose cumulative mass [R, n] exceeds the row's share of the total; [R]. */
+function firstAbove(cumulative: tf.Tensor2D, shares: tf.Tensor2D): tf.Tensor1D {
+  const total = tf.slice(cumulative, [0, cumulative.shape[1] - 1], [-1, 1]);
+  return tf.sum(tf.cast(tf.lessEqual(cumulative, tf.mul(shares, total)), 'int32'), 1);
+}
+
+function drawNucleus(probabilities: tf.Tensor2D, uniforms: tf.Tensor2D, topP: tf.Scalar): tf.Tensor1D {
+  const { values, indices } = tf.topk<tf.Tensor2D>(probabilities, probabilities.shape[1]);
+  // A token belongs to the set as long as those before it have not reached topP; the first always does.
+  const before = tf.cumsum(values, 1, true);
+  const kept = tf.mul(values, tf.cast(tf.less(before, topP), 'float32'));
+  return pick(indices, firstAbove(tf.cumsum(kept, 1), uniforms));
+}
+
+/** x[r, places[r]] for every row of x [R, n]; [R]. */
+function pick(x: tf.Tensor2D, places: tf.Tensor1D): tf.Tensor1D {
+  // As int32, then cast: wasm writes integers' bits into a float32 one-hot.
+  const oneHot = tf.cast(tf.oneHot(places, x.shape[1]), x.dtype);
+  return tf.sum(tf.mul(x, oneHot), 1);
 }

@@ -6,6 +6,7 @@
  * Left out: browser backends (webgl, webgpu) – this library runs in Node.
  */
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import * as tf from '@tensorflow/tfjs';
 import { setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
 import { registerKernelFixes } from './kernels.js';
@@ -24,8 +25,8 @@ export interface BackendInfo {
   readonly device: string;
   /** Why this one, in one sentence for the log. */
   readonly why: string;
-  /** True where one process already uses every core (native); wasm needs one worker per core instead. */
-  readonly threaded: boolean;
+  /** True where one device does the work for everybody; elsewhere there is one worker thread per core. */
+  readonly gpu: boolean;
 }
 
 let active: BackendInfo | undefined;
@@ -55,11 +56,11 @@ export async function initBackend(wanted: string = process.env.AGON_BACKEND ?? '
       name: 'wasm',
       device: 'CPU (WebAssembly SIMD, one thread per worker)',
       why: wanted === 'wasm' ? 'asked for' : 'the embedded default: no native TensorFlow is installed',
-      threaded: false,
+      gpu: false,
     };
   } else if (wanted === 'cpu') {
     await tf.setBackend('cpu');
-    active = { name: 'cpu', device: 'CPU (plain JavaScript)', why: 'asked for', threaded: false };
+    active = { name: 'cpu', device: 'CPU (plain JavaScript)', why: 'asked for', gpu: false };
   } else {
     throw new Error(
       `backend '${wanted}' is not available here; available: ${availableBackends().join(', ')}`,
@@ -109,14 +110,18 @@ function loadNative(wanted: string): BackendInfo | undefined {
       process.env.TF_CPP_MIN_LOG_LEVEL ??= '3'; // TensorFlow's start-up chatter
       process.env.TF_FORCE_GPU_ALLOW_GROWTH ??= 'true'; // not the GPU's whole memory at once
       process.env.NVIDIA_TF32_OVERRIDE ??= '0'; // float32 is float32: ratios of probabilities need it
+      // One core per worker thread: two of them get more done than one operation on two cores, which waits for
+      // the slower half. Graphs of several workers share the inter-op pool.
+      process.env.TF_NUM_INTRAOP_THREADS ??= '1';
+      process.env.TF_NUM_INTEROP_THREADS ??= String(availableParallelism());
       place(`@tensorflow/${name}`);
       const backend = tf.engine().findBackend('tensorflow') as unknown as NativeBackend | null;
       if (!backend) throw new Error('it registered no backend: it runs on another copy of tfjs-core');
       return {
         name,
-        device: `${backend.isUsingGpuDevice ? 'GPU' : 'CPU, all cores'} (TensorFlow ${backend.binding.TF_Version})`,
+        device: `${backend.isUsingGpuDevice ? 'GPU' : 'CPU, one thread per worker'} (TensorFlow ${backend.binding.TF_Version})`,
         why: wanted === 'auto' ? 'the fastest backend installed here' : 'asked for',
-        threaded: true,
+        gpu: backend.isUsingGpuDevice,
       };
     } catch (error) {
       const message = `backend '${name}' is installed but does not load: ${(error as Error).message}`;

@@ -4,7 +4,7 @@
  * A job is a reference to an exported function (module address and name) and one serialisable argument. The
  * caller cuts its work into jobs by its config alone, never by the number of workers, and `map` returns the
  * results in the order of the jobs: so a result does not depend on how many workers there are. With 0 workers
- * the jobs run in this thread (native TensorFlow uses all cores by itself; tests and notebooks look inside).
+ * the jobs run in this thread (a GPU is one device for everybody; tests look inside).
  *
  * Left out: moving work between machines.
  */
@@ -33,6 +33,9 @@ export interface Pool {
   close(): Promise<void>;
 }
 
+/** What a worker is sent: a job, or the word to end. */
+export type ToWorker = 'end' | { readonly module: string; readonly name: string; readonly input: unknown };
+
 interface Task {
   readonly module: string;
   readonly name: string;
@@ -43,7 +46,7 @@ interface Task {
 
 /**
  * Starts a pool on the current backend.
- * @param workers default: 0 where the backend uses all cores by itself, else one per core (at most 16).
+ * @param workers default: 0 on a GPU, else one per core (at most 16).
  * @throws when `workers` is not a whole number from 0 to 64
  */
 export function createPool(workers: number = defaultWorkers()): Pool {
@@ -53,7 +56,7 @@ export function createPool(workers: number = defaultWorkers()): Pool {
 }
 
 function defaultWorkers(): number {
-  return currentBackend().threaded ? 0 : Math.min(16, availableParallelism());
+  return currentBackend().gpu ? 0 : Math.min(16, availableParallelism());
 }
 
 function inlinePool(): Pool {
@@ -72,6 +75,23 @@ function inlinePool(): Pool {
   };
 }
 
+/** A worker that does not end by itself in this time is ended. */
+const END_LIMIT_MS = 10_000;
+
+/**
+ * Asks a worker to end after the work in hand: native TensorFlow now and then brings the process down when its thread
+ * is cut off in the middle of an operation.
+ */
+async function end(worker: Worker): Promise<void> {
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  if (worker.threadId === -1) return; // it has ended already
+  worker.ref();
+  worker.postMessage('end' satisfies ToWorker);
+  const timer = setTimeout(() => void worker.terminate(), END_LIMIT_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
 function threadPool(count: number): Pool {
   const queue: Task[] = [];
   const running = new Map<Worker, Task>();
@@ -88,7 +108,7 @@ function threadPool(count: number): Pool {
       const worker = idle.at(-1)!;
       const task = queue.shift()!;
       try {
-        worker.postMessage({ module: task.module, name: task.name, input: task.input });
+        worker.postMessage({ module: task.module, name: task.name, input: task.input } satisfies ToWorker);
       } catch (error) {
         task.reject(error as Error); // the input cannot be copied; the worker is still idle
         continue;
@@ -145,7 +165,7 @@ function threadPool(count: number): Pool {
     },
     async close() {
       fail(new Error('the pool is closed'));
-      await Promise.all(threads.map((worker) => worker.terminate()));
+      await Promise.all(threads.map(end));
     },
   };
 }

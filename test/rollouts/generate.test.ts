@@ -16,7 +16,7 @@ import { CONTEXT, EOS, PAD, requests, SAMPLING, sample, tinyAdapter, tinyBase } 
 let base: string;
 let policy: Policy;
 before(async () => {
-  await initBackend('wasm');
+  await initBackend();
   base = tinyBase();
   policy = { base, adapter: tinyAdapter(base, 'x') };
 });

@@ -1,0 +1,188 @@
+/**
+ * Decoding as a pure function of tensors: a few tokens per row against a cache of long blocks, so that the whole of
+ * it can be one graph (tensors/graph.ts). Products of the same input are joined and the norms' weights folded into
+ * them; a layer's past is the long block, which is only read, and the keys and values of this call's own tokens.
+ *
+ * Left out: how a token is chosen (a function that is handed in), rows that leave (blocks are gathered outside).
+ */
+import * as tf from '@tensorflow/tfjs';
+import type { ModelConfig } from './config.js';
+import { attention, attentionBias, hidingBias, rmsNormalise, rotary, rotate, swiglu } from './operations.js';
+import { logits, type Model, positionsOf, runLayers } from './transformer.js';
+
+/** A model's weights as decoding reads them, in the order of `WEIGHTS_PER_LAYER` per layer, then the last three. */
+export interface DecodingWeights {
+  readonly layers: readonly LayerWeights[];
+  /** [V, d] */
+  readonly embedding: tf.Tensor2D;
+  /** [d, V], the final norm folded in. */
+  readonly head: tf.Tensor2D;
+}
+
+interface LayerWeights {
+  /** [d, (H + 2 Hkv) hd]: queries, keys, values; the norm before them folded in. */
+  readonly qkv: tf.Tensor2D;
+  /** [1, H + Hkv, 1, hd]: the norms' weights of queries, times 1 / sqrt(hd), and of keys. */
+  readonly qkNorm: tf.Tensor4D;
+  /** [H hd, d] */
+  readonly output: tf.Tensor2D;
+  /** [d, 2 I]; the norm before them folded in. */
+  readonly gateUp: tf.Tensor2D;
+  /** [I, d] */
+  readonly down: tf.Tensor2D;
+}
+
+/** One layer's past: keys and values [R Hkv, L, hd]. */
+export type Block = { readonly k: tf.Tensor3D; readonly v: tf.Tensor3D };
+
+/** Joins and folds a model's weights; the caller disposes of them (`flatten` lists them). */
+export function joinWeights({ config, weights }: Model): DecodingWeights {
+  const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
+  const at = (name: string) => weights[`${name}.weight`]!;
+  /** Linear modules of one input side by side, each row times the weight of the norm before them. */
+  const join = (norm: string, modules: readonly string[]) =>
+    tf.mul<tf.Tensor2D>(
+      modules.length > 1 ? tf.concat(modules.map(at), 1) : at(modules[0]!),
+      tf.reshape(at(norm), [-1, 1]),
+    );
+  return tf.tidy(() => ({
+    layers: Array.from({ length: config.num_hidden_layers }, (_, i) => {
+      const layer = `model.layers.${i}`;
+      const attention = `${layer}.self_attn`;
+      const heads = (name: string, n: number) =>
+        tf.tile(tf.reshape(at(`${attention}.${name}`), [1, 1, 1, hd]), [1, n, 1, 1]);
+      return {
+        qkv: join(
+          `${layer}.input_layernorm`,
+          ['q_proj', 'k_proj', 'v_proj'].map((name) => `${attention}.${name}`),
+        ),
+        qkNorm: tf.concat(
+          [tf.mul(heads('q_norm', H), 1 / Math.sqrt(hd)), heads('k_norm', Hkv)],
+          1,
+        ) as tf.Tensor4D,
+        output: tf.clone(at(`${attention}.o_proj`)) as tf.Tensor2D,
+        gateUp: join(`${layer}.post_attention_layernorm`, [`${layer}.mlp.gate_proj`, `${layer}.mlp.up_proj`]),
+        down: tf.clone(at(`${layer}.mlp.down_proj`)) as tf.Tensor2D,
+      };
+    }),
+    embedding: tf.clone(at('model.embed_tokens')) as tf.Tensor2D,
+    head: tf.mul<tf.Tensor2D>(
+      config.tie_word_embeddings ? tf.transpose(at('model.embed_tokens')) : at('lm_head'),
+      tf.reshape(at('model.norm'), [-1, 1]),
+    ),
+  }));
+}
+
+/** The weights as a list, and back from one: a graph's inputs are a list. */
+export function flatten({ layers, embedding, head }: DecodingWeights): tf.Tensor[] {
+  return [...layers.flatMap((l) => [l.qkv, l.qkNorm, l.output, l.gateUp, l.down]), embedding, head];
+}
+
+export function unflatten(list: readonly tf.Tensor[]): DecodingWeights {
+  const layers = Array.from({ length: (list.length - 2) / 5 }, (_, i) => {
+    const [qkv, qkNorm, output, gateUp, down] = list.slice(5 * i, 5 * i + 5);
+    return { qkv, qkNorm, output, gateUp, down } as LayerWeights;
+  });
+  return { layers, embedding: list.at(-2) as tf.Tensor2D, head: list.at(-1) as tf.Tensor2D };
+}
+
+/**
+ * Reads prompts.
+ * @param ids [R, T] int32, padded on the left
+ * @param mask [R, T] float, 1 at real tokens
+ * @returns logits [R, V] after each row's last token, each layer's block of T places, and the bias that hides its
+ *   padding (see DecodeInputs)
+ */
+export function prefillBlocks(
+  model: Model,
+  ids: tf.Tensor2D,
+  mask: tf.Tensor2D,
+): { logits: tf.Tensor2D; long: Block[]; bias: tf.Tensor3D } {
+  const { hidden_size: d, head_dim: hd, num_key_value_heads: Hkv, rope_theta } = model.config;
+  const [R, T] = ids.shape;
+  return tf.tidy(() => {
+    const table = rotary(positionsOf(mask), hd, rope_theta);
+    const bias = attentionBias(mask);
+    const long: Block[] = [];
+    const rank3 = (x: tf.Tensor4D) => tf.reshape(x, [-1, T, hd]) as tf.Tensor3D;
+    const hidden = runLayers(model, ids, table, (_layer, q, k, v) => {
+      long.push({ k: rank3(k), v: rank3(v) });
+      return attention(q, k, v, bias);
+    });
+    const last = tf.slice(tf.reshape(hidden, [R, T, d]), [0, T - 1, 0], [R, 1, d]);
+    const perKeyHead = tf.tile(tf.reshape(hidingBias(mask), [R, 1, T]), [1, Hkv, 1]);
+    return {
+      logits: logits(model, tf.reshape(last, [R, d]) as tf.Tensor2D),
+      long,
+      bias: tf.reshape(perKeyHead, [R * Hkv, 1, T]) as tf.Tensor3D,
+    };
+  });
+}
+
+/** What a call decodes: the state before it, and how each next token comes from the logits. */
+export interface DecodeInputs {
+  readonly weights: DecodingWeights;
+  /** Each layer's past. */
+  readonly long: readonly Block[];
+  /** [R Hkv, 1, L], added to the scores of the past: hides padding. */
+  readonly bias: tf.Tensor3D;
+  /** [R] int32, the last token of each row. */
+  readonly ids: tf.Tensor1D;
+  /** [R, 1], the position of that token. */
+  readonly positions: tf.Tensor2D;
+  /** @param step counts the tokens of this call; returns the next ids [R] int32 */
+  readonly next: (logits: tf.Tensor2D, step: number) => tf.Tensor1D;
+}
+
+/**
+ * Decodes some tokens per row.
+ * @returns each layer's past with the keys and values of the tokens that were read: the last one that was chosen
+ *   is not among them
+ */
+export function decodeBlock(config: ModelConfig, inputs: DecodeInputs, steps: number): Block[] {
+  const { weights, long, bias, positions } = inputs;
+  const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
+  const recent = long.map(() => ({ k: [] as tf.Tensor3D[], v: [] as tf.Tensor3D[] }));
+  const past = ({ k, v }: (typeof recent)[number]): Block => ({ k: join(k), v: join(v) });
+  let ids = inputs.ids;
+  for (let step = 0; step < steps; step++) {
+    const table = rotary(tf.add(positions, step), hd, config.rope_theta);
+    let x = tf.gather(weights.embedding, ids);
+    weights.layers.forEach((w, layer) => {
+      const qkv = tf.reshape(tf.matMul(normalise(x), w.qkv), [-1, H + 2 * Hkv, 1, hd]) as tf.Tensor4D;
+      const [qk, v] = tf.split(qkv, [H + Hkv, Hkv], 1) as [tf.Tensor4D, tf.Tensor4D];
+      const turned = rotate(tf.mul(normalise(qk), w.qkNorm), table);
+      const [q, k] = tf.split(turned, [H, Hkv], 1);
+      recent[layer]!.k.push(tf.reshape(k!, [-1, 1, hd]));
+      recent[layer]!.v.push(tf.reshape(v, [-1, 1, hd]));
+      const query = tf.reshape(q!, [-1, H / Hkv, hd]) as tf.Tensor3D;
+      const mixed = attendBoth(query, long[layer]!, bias, past(recent[layer]!));
+      x = tf.add(x, tf.matMul(tf.reshape(mixed, [-1, H * hd]) as tf.Tensor2D, w.output));
+      const [gate, up] = tf.split(tf.matMul(normalise(x), w.gateUp), 2, 1) as [tf.Tensor2D, tf.Tensor2D];
+      x = tf.add(x, tf.matMul(swiglu(gate, up), w.down));
+    });
+    ids = inputs.next(tf.matMul(normalise(x), weights.head), step);
+  }
+  return long.map(({ k, v }, layer) => {
+    const now = past(recent[layer]!);
+    return { k: join([k, now.k]), v: join([v, now.v]) };
+  });
+
+  function normalise<T extends tf.Tensor>(y: T): T {
+    return rmsNormalise(y, config.rms_norm_eps);
+  }
+}
+
+/** One softmax over two blocks of keys, without putting them side by side. The queries are scaled already. */
+function attendBoth(query: tf.Tensor3D, long: Block, bias: tf.Tensor3D, recent: Block): tf.Tensor {
+  const far = tf.add(tf.matMul(query, long.k, false, true), bias);
+  const near = tf.matMul(query, recent.k, false, true);
+  const top = tf.maximum(tf.max(far, -1, true), tf.max(near, -1, true));
+  const [farMass, nearMass] = [tf.exp(tf.sub(far, top)), tf.exp(tf.sub(near, top))];
+  const mixed = tf.add(tf.matMul(farMass, long.v), tf.matMul(nearMass, recent.v));
+  return tf.div(mixed, tf.add(tf.sum(farMass, -1, true), tf.sum(nearMass, -1, true)));
+}
+
+function join(parts: readonly tf.Tensor3D[]): tf.Tensor3D {
+  return parts.length === 1 ? parts[0]! : tf.concat([...parts], 1);
+}

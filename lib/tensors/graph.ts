@@ -1,0 +1,248 @@
+/**
+ * A function of tensors as one TensorFlow graph: recorded while it runs, then executed by a single call.
+ *
+ * tfjs-node calls TensorFlow operation by operation, and every call costs 7-15 microseconds in JavaScript and in the
+ * eager runtime: more than the arithmetic of a small decoding step. Its binding can also run a SavedModel, so the
+ * operations that a function asks for are recorded at the binding, written as a graph, and loaded. The function
+ * stays the one description of the computation: it runs as it is on every other backend.
+ *
+ * Left out: gradients (record the whole computation instead), randomness inside, GPUs – there, inputs would be
+ * copied to the host at every call, and nobody has measured it.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as tf from '@tensorflow/tfjs';
+import { encodeSavedModel, type GraphAttribute, type GraphNode, SERVE } from './saved-model.js';
+
+/** Tensors to new tensors, without state, values read back or randomness. The caller disposes of what comes out. */
+export type TensorFunction = (inputs: readonly tf.Tensor[]) => tf.Tensor[];
+
+/** What is used of tfjs-node's binding (binding/tfjs_backend.h). */
+interface Binding {
+  executeOp(name: string, attrs: OpAttribute[], inputs: number[], outputs: number): Output[];
+  createTensor(shape: number[], dtype: number, values: Float32Array | Int32Array | Uint8Array): number;
+  loadSavedModel(folder: string, tags: string): number;
+  runSavedModel(id: number, inputs: number[], inputNames: string, outputNames: string): Output[];
+  readonly TF_FLOAT: number;
+  readonly TF_INT32: number;
+  readonly TF_ATTR_STRING: number;
+  readonly TF_ATTR_INT: number;
+  readonly TF_ATTR_FLOAT: number;
+  readonly TF_ATTR_BOOL: number;
+  readonly TF_ATTR_TYPE: number;
+}
+interface OpAttribute {
+  readonly name: string;
+  readonly type: number;
+  readonly value: unknown;
+}
+interface Output {
+  readonly id: number;
+  readonly shape: readonly number[];
+}
+interface NativeBackend {
+  binding: Binding;
+  readonly isUsingGpuDevice: boolean;
+  getInputTensorIds(tensors: readonly tf.Tensor[]): number[];
+  createOutputTensor(output: Output): tf.Tensor;
+}
+
+/** One recorded call of the function. */
+interface Recording {
+  readonly operations: readonly {
+    readonly name: string;
+    readonly attributes: readonly OpAttribute[];
+    readonly inputs: readonly number[];
+    readonly outputs: readonly number[];
+  }[];
+  /** Host values that became tensors inside, by tensor id. */
+  readonly constants: ReadonlyMap<
+    number,
+    {
+      readonly type: number;
+      readonly shape: readonly number[];
+      readonly values: Float32Array | Int32Array | Uint8Array;
+    }
+  >;
+  readonly ranks: ReadonlyMap<number, number>;
+  readonly inputs: readonly number[];
+  readonly outputs: readonly number[];
+}
+
+/** Whether `asGraph` makes a graph here; elsewhere it returns the function. */
+export function graphsPay(): boolean {
+  return tf.getBackend() === 'tensorflow' && !(tf.backend() as unknown as NativeBackend).isUsingGpuDevice;
+}
+
+/**
+ * The function as a graph on native TensorFlow on a CPU, and itself on every other backend.
+ * @param examples inputs of two different sizes in every dimension that may vary; disposed of here. What the
+ *   recordings do not share must be one size of a reshape or slice, which the graph then infers.
+ * @throws when the function depends on sizes in another way, or on tensors that are no inputs
+ */
+export function asGraph(
+  fn: TensorFunction,
+  examples: () => readonly [readonly tf.Tensor[], readonly tf.Tensor[]],
+): TensorFunction {
+  if (!graphsPay()) return fn;
+  const backend = tf.backend() as unknown as NativeBackend;
+  const [first, second] = examples();
+  const dtypes = first.map((input) => input.dtype);
+  const [recording, other] = [record(backend, fn, first), record(backend, fn, second)];
+  tf.dispose([...first, ...second]);
+  const { nodes, outputs } = graphOf(backend.binding, recording, other, dtypes);
+  const id = load(backend.binding, encodeSavedModel(nodes));
+  const inputNames = dtypes.map((_, i) => inputName(i)).join();
+  const outputNames = outputs.join();
+  return (inputs) =>
+    backend.binding
+      .runSavedModel(id, backend.getInputTensorIds(inputs), inputNames, outputNames)
+      .map((output) => backend.createOutputTensor(output));
+}
+
+const inputName = (i: number) => `input${i}`;
+
+/** Runs the function once and writes down what it asks of the binding. */
+function record(backend: NativeBackend, fn: TensorFunction, inputs: readonly tf.Tensor[]): Recording {
+  const { binding } = backend;
+  const operations: Recording['operations'][number][] = [];
+  const constants = new Map<
+    number,
+    { type: number; shape: number[]; values: Float32Array | Int32Array | Uint8Array }
+  >();
+  const ranks = new Map<number, number>();
+  const inputIds = backend.getInputTensorIds(inputs);
+  for (const [i, id] of inputIds.entries()) ranks.set(id, inputs[i]!.rank);
+  backend.binding = Object.create(binding, {
+    executeOp: {
+      value: (name: string, attributes: OpAttribute[], ids: number[], count: number) => {
+        const outputs = binding.executeOp(name, attributes, ids, count);
+        operations.push({ name, attributes, inputs: [...ids], outputs: outputs.map(({ id }) => id) });
+        for (const { id, shape } of outputs) ranks.set(id, shape.length);
+        return outputs;
+      },
+    },
+    createTensor: {
+      value: (shape: number[], type: number, values: Float32Array | Int32Array | Uint8Array) => {
+        const id = binding.createTensor(shape, type, values);
+        constants.set(id, { type, shape: [...shape], values: values.slice() });
+        ranks.set(id, shape.length);
+        return id;
+      },
+    },
+  }) as Binding;
+  try {
+    const results = fn(inputs);
+    const outputs = backend.getInputTensorIds(results);
+    tf.dispose(results);
+    return { operations, constants, ranks, inputs: inputIds, outputs };
+  } finally {
+    backend.binding = binding;
+  }
+}
+
+function graphOf(
+  binding: Binding,
+  recording: Recording,
+  other: Recording,
+  dtypes: readonly tf.DataType[],
+): { nodes: GraphNode[]; outputs: string[] } {
+  const asked = (r: Recording) => r.operations.map(({ name }) => name).join();
+  if (asked(recording) !== asked(other))
+    throw new Error('the operations of the function depend on its sizes');
+  const nodes: GraphNode[] = dtypes.map((dtype, i) => ({
+    name: inputName(i),
+    op: 'Placeholder',
+    inputs: [],
+    attributes: {
+      dtype: { type: dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT },
+      shape: { shape: 'unknown' },
+    },
+  }));
+  const names = new Map(recording.inputs.map((id, i) => [id, inputName(i)]));
+  const known = new Map<string, string>();
+  /** The node of a host value; equal ones share it. */
+  const constant = (op: string, id: number, otherId: number): string => {
+    const found = recording.constants.get(id);
+    const again = other.constants.get(otherId);
+    if (!found || !again) throw new Error(`${op} reads a tensor that is no input of the function`);
+    const values = sizeFree(op, found.values, again.values);
+    const key = `${found.type} ${found.shape} ${values}`;
+    const before = known.get(key);
+    if (before) return before;
+    const name = `constant${known.size}`;
+    const tensor = { type: found.type, shape: found.shape, values };
+    nodes.push({
+      name,
+      op: 'Const',
+      inputs: [],
+      attributes: { dtype: { type: found.type }, value: { tensor } },
+    });
+    known.set(key, name);
+    return name;
+  };
+  recording.operations.forEach(({ name: op, attributes, inputs, outputs }, i) => {
+    const read = inputs.map((id, k) => names.get(id) ?? constant(op, id, other.operations[i]!.inputs[k]!));
+    const name = `operation${i}`;
+    const given = Object.fromEntries(attributes.map((a) => [a.name, attributeOf(binding, op, a)]));
+    // tfjs-node multiplies matrices as batches of one; the graph has an operation for two matrices, and it is faster.
+    const plain = op === 'BatchMatMulV2' && inputs.every((id) => recording.ranks.get(id) === 2);
+    nodes.push(
+      plain
+        ? {
+            name,
+            op: 'MatMul',
+            inputs: read,
+            attributes: { T: given.T!, transpose_a: given.adj_x!, transpose_b: given.adj_y! },
+          }
+        : { name, op, inputs: read, attributes: given },
+    );
+    for (const [k, id] of outputs.entries()) names.set(id, k === 0 ? name : `${name}:${k}`);
+  });
+  const outputs = recording.outputs.map((id) => {
+    const name = names.get(id);
+    if (!name?.startsWith('operation')) throw new Error('an output of the function is not computed by it');
+    return name.includes(':') ? name : `${name}:0`;
+  });
+  return { nodes, outputs };
+}
+
+/** Host values that hold for every size: what differs between the recordings is left to be inferred, as -1. */
+function sizeFree<T extends Float32Array | Int32Array | Uint8Array>(op: string, values: T, other: T): T {
+  const differing = [...values.keys()].filter((i) => values[i] !== other[i]);
+  if (differing.length === 0 && values.length === other.length) return values;
+  const inferable = differing.length === 1 && values.length === other.length && !values.includes(-1 as never);
+  if (!inferable || !['Reshape', 'Slice'].includes(op))
+    throw new Error(`${op} depends on sizes that cannot be inferred: [${values}] and [${other}]`);
+  const free = values.slice() as T;
+  free[differing[0]!] = -1;
+  return free;
+}
+
+function attributeOf(binding: Binding, op: string, { name, type, value }: OpAttribute): GraphAttribute {
+  switch (type) {
+    case binding.TF_ATTR_TYPE:
+      return { type: value as number };
+    case binding.TF_ATTR_BOOL:
+      return { b: Boolean(value) };
+    case binding.TF_ATTR_INT:
+      return { i: Number(value) };
+    case binding.TF_ATTR_FLOAT:
+      return { f: value as number };
+    case binding.TF_ATTR_STRING:
+      return { s: value as string };
+    default:
+      throw new Error(`${op}: attribute '${name}' is of a type that no graph was made with yet`);
+  }
+}
+
+function load(binding: Binding, savedModel: Uint8Array): number {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-graph-'));
+  try {
+    writeFileSync(join(folder, 'saved_model.pb'), savedModel);
+    return binding.loadSavedModel(folder, SERVE);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
