@@ -1,11 +1,13 @@
 /**
  * Decoding with a key-value cache: the prompts once, then one token per row and step.
  *
- * Each layer's keys and values lie in a long block, which is only read, and a short recent one, which grows with
+ * On wasm our own kernels do it (kernel-cache.ts). Elsewhere each layer's keys and values lie in a long block, which is only read, and a short recent one, which grows with
  * every token and joins the long block every CONSOLIDATE tokens: so a step copies little. Rows that have ended
  * leave the batch with `keep`. Left out: sampling (rollouts/), gradients, paging, a limit on the length.
  */
 import * as tf from '@tensorflow/tfjs';
+import { wasmKernels } from '../tensors/wasm-kernels.js';
+import { checkRows, KernelCache, kernelsFit } from './kernel-cache.js';
 import { attention, attentionBias, hidingBias, rotary } from './operations.js';
 import { logits, type Model, positionsOf, runLayers } from './transformer.js';
 
@@ -50,9 +52,7 @@ class Cache implements KVCache {
   }
 
   keep(rows: readonly number[]): void {
-    for (const row of rows)
-      if (!Number.isInteger(row) || row < 0 || row >= this.rows)
-        throw new RangeError(`row ${row} is not in the cache: allowed are 0 to ${this.rows - 1}`);
+    checkRows(rows, this.rows);
     const indices = tf.tensor1d([...rows], 'int32');
     const pick = <T extends tf.Tensor>(x: T): T => {
       // Rank 2 is gathered in one copy per row.
@@ -109,6 +109,12 @@ export function prefill(
   const counts = tf.sum(mask, 1);
   const positions = Array.from(counts.dataSync());
   counts.dispose();
+  const kernels = wasmKernels();
+  if (kernels && kernelsFit(config)) {
+    const cache = new KernelCache(kernels, model, long, positions);
+    tf.dispose([mask, ...long.flatMap(({ k, v }) => [k, v])]);
+    return { logits: out, cache };
+  }
   return { logits: out, cache: new Cache(long, [], mask, positions) };
 }
 
@@ -119,9 +125,10 @@ export function prefill(
  * @throws RangeError when there is not one id per row
  */
 export function decodeStep(model: Model, cache: KVCache, lastIds: readonly number[]): tf.Tensor2D {
-  if (!(cache instanceof Cache)) throw new TypeError('decodeStep wants the cache that prefill made');
   if (lastIds.length !== cache.rows)
     throw new RangeError(`${lastIds.length} token ids for ${cache.rows} rows in the cache`);
+  if (cache instanceof KernelCache) return cache.step(lastIds);
+  if (!(cache instanceof Cache)) throw new TypeError('decodeStep wants the cache that prefill made');
   const R = cache.rows;
   const { config } = model;
   const result = tf.tidy(() => {

@@ -1,6 +1,6 @@
 /**
  * Our own kernels for the wasm backend (lib/kernels, AssemblyScript, SIMD), working in the backend's memory: loaded
- * here, and called by address. kernels.ts puts some behind TensorFlow.js operations; model/cached-decoder.ts calls them outright,
+ * here, and called by address. kernels.ts puts some behind TensorFlow.js operations; model/kernel-cache.ts calls them outright,
  * because a call costs nanoseconds and an operation of TensorFlow.js microseconds.
  *
  * Left out: other backends, where there are none; checks of shapes, which are the callers'.
