@@ -2,3 +2,4 @@
 export { cachedAttention } from './cached-attention';
 export { gatherBlocks, rmsNorm, rmsNormGrad, rotate, swiglu, swigluGrad } from './elementwise';
 export { matMul, pack, product } from './product';
+export { sampleTokens } from './sample';

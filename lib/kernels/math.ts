@@ -1,4 +1,4 @@
-/** What several kernels share: four exponentials at once, sums across lanes. */
+/** What several kernels share: four exponentials at once, a logarithm, sums across lanes. */
 
 /**
  * e^x in four lanes; relative error below 2e-7. x is clamped to what float32 can hold: below -87.3 the result is about 1e-38.
@@ -63,4 +63,32 @@ export function storePart(p: usize, x: v128, count: i32): void {
   v128.store_lane<f32>(p, x, 0);
   if (count > 1) v128.store_lane<f32>(p + 4, x, 1);
   if (count > 2) v128.store_lane<f32>(p + 8, x, 2);
+}
+
+/**
+ * The natural logarithm of a normal positive number, to 2e-7 of its own size or of 1; NaN of NaN, -Infinity of 0.
+ * Cephes' logf: x = 2^e m with m around 1, a polynomial in m - 1.
+ */
+export function log(x: f32): f32 {
+  if (!(x > 0)) return x == 0 ? -Infinity : NaN;
+  if (x == Infinity) return x;
+  const bits = reinterpret<i32>(x);
+  let e = <f32>((bits >> 23) - 126);
+  let m = reinterpret<f32>((bits & 0x007fffff) | 0x3f000000) - 1; // m in [1/2, 1), less 1
+  if (m < -0.292893218813452) {
+    e -= 1;
+    m += m + 1;
+  }
+  const z = m * m;
+  let y: f32 = 7.0376836292e-2;
+  y = y * m - 1.1514610310e-1;
+  y = y * m + 1.1676998740e-1;
+  y = y * m - 1.2420140846e-1;
+  y = y * m + 1.4249322787e-1;
+  y = y * m - 1.6668057665e-1;
+  y = y * m + 2.0000714765e-1;
+  y = y * m - 2.4999993993e-1;
+  y = y * m + 3.3333331174e-1;
+  y = y * m * z + e * -2.12194440e-4 - 0.5 * z;
+  return m + y + e * 0.693359375;
 }

@@ -7,6 +7,7 @@
  * Left out: top-k, repetition penalties – the paper uses neither.
  */
 import * as tf from '@tensorflow/tfjs';
+import { hasKernel } from '../tensors/kernels.js';
 
 export interface SamplingOptions {
   /** Divides the logits; 0 takes the most likely token. */
@@ -50,6 +51,16 @@ export function sampleTokens(
   choice: Choice,
   { inverseTemperature, topP }: ChoiceScalars,
 ): { ids: tf.Tensor1D; logProbs: tf.Tensor1D } {
+  if (choice !== 'nucleus' && hasKernel('SampleTokens')) {
+    const inputs = { logits, uniforms, inverseTemperature };
+    const [ids, logProbs] = tf
+      .engine()
+      .runKernel('SampleTokens', inputs, { greedy: Number(choice === 'greedy') }) as [
+      tf.Tensor1D,
+      tf.Tensor1D,
+    ];
+    return { ids, logProbs };
+  }
   return tf.tidy(() => {
     const probabilities = tf.softmax(tf.mul(logits, inverseTemperature)) as tf.Tensor2D;
     const ids =

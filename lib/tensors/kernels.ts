@@ -81,6 +81,15 @@ function registerOwn({ allocate, address, ...kernels }: WasmKernels): void {
     kernels.rotate(...[x!, cos!, sin!, y].map(address), ...x!.shape, sign!);
     return y;
   });
+  register('SampleTokens', ({ logits, uniforms, inverseTemperature }, { greedy }) => {
+    const [R, V] = logits!.shape as [number, number];
+    const [ids, logProbs] = [allocate([R], 'int32'), allocate([R])];
+    const tensors = [logits!, uniforms!, inverseTemperature!, ids, logProbs];
+    const masses = allocate([V + 3]);
+    kernels.sampleTokens(...tensors.map(address), address(masses), R, V, greedy!);
+    masses.dispose();
+    return [ids, logProbs];
+  });
   register('SwiGLU', ({ gate, up }) => {
     const y = like(gate!);
     kernels.swiglu(...[gate!, up!, y].map(address), 1, size(y), 0);

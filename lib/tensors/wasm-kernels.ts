@@ -19,6 +19,7 @@ const NAMES = [
   'rmsNorm',
   'rmsNormGrad',
   'rotate',
+  'sampleTokens',
   'swiglu',
   'swigluGrad',
 ] as const;
@@ -32,8 +33,8 @@ export interface WasmKernels extends Readonly<Record<(typeof NAMES)[number], Ker
   readonly scratch: number;
   /** Where a tensor's numbers lie; holds as long as the tensor. */
   address(tensor: tf.TensorInfo): number;
-  /** A new float32 tensor, its numbers not set; the caller's to dispose (a tidy's, inside one). */
-  allocate<R extends tf.Rank>(shape: tf.ShapeMap[R]): tf.Tensor<R>;
+  /** A new tensor, its numbers not set; the caller's to dispose (a tidy's, inside one). */
+  allocate<R extends tf.Rank>(shape: tf.ShapeMap[R], dtype?: 'float32' | 'int32'): tf.Tensor<R>;
   /** Writes whole numbers from an address on. */
   writeIntegers(address: number, values: ArrayLike<number>): void;
 }
@@ -78,10 +79,10 @@ function load(backend: BackendWasm): WasmKernels | undefined {
     ...kernels,
     scratch: wasm._malloc(SCRATCH_BYTES) >>> 0,
     address: (tensor) => backend.getMemoryOffset(tensor.dataId) >>> 0,
-    allocate: <R extends tf.Rank>(shape: tf.ShapeMap[R]) =>
-      tf
-        .engine()
-        .makeTensorFromTensorInfo(backend.makeOutput([...shape], 'float32')) as tf.Tensor as tf.Tensor<R>,
+    allocate: <R extends tf.Rank>(shape: tf.ShapeMap[R], dtype: 'float32' | 'int32' = 'float32') => {
+      const made = tf.engine().makeTensorFromTensorInfo(backend.makeOutput([...shape], dtype));
+      return made as tf.Tensor as tf.Tensor<R>;
+    },
     // The view is made anew: the memory may have grown since.
     writeIntegers: (address, values) =>
       new Int32Array(wasm.HEAPU8.buffer, address, values.length).set(values as ArrayLike<number>),

@@ -7,6 +7,7 @@ import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import { rmsNorm, rotary, rotate, swiglu } from '../../lib/model/operations.js';
 import { stream } from '../../lib/random.js';
+import { choiceScalars, sampleTokens } from '../../lib/rollouts/sampler.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { hasKernel } from '../../lib/tensors/kernels.js';
 import { assertClose } from '../model/support.js';
@@ -174,4 +175,36 @@ test('SwiGLU is exact to rounding over the whole range of its exponential, and f
       `${v}: ${found[i]} ${expected}`,
     );
   });
+});
+
+test('drawing a token: the running sum passes the uniform share, masses of nothing are skipped, odd widths', () => {
+  for (const V of [1, 2, 3, 5, 8, 97]) {
+    const random = stream('draw', V);
+    const logits = Float32Array.from({ length: V }, (_, i) => (i === 1 ? -Infinity : 3 * random.normal()));
+    const masses = Array.from(logits, (z) => Math.exp(z / 0.7 - 9));
+    const total = masses.reduce((a, b) => a + b);
+    // In the middle of every token's share, and at 0.
+    const ends = masses.map((_, i) => masses.slice(0, i + 1).reduce((a, b) => a + b) / total);
+    const cases = masses.flatMap((mass, i) =>
+      mass === 0 ? [] : [[ends[i]! - mass / total / 2, i] as const],
+    );
+    cases.push([0, 0]);
+    const scalars = choiceScalars({ temperature: 0.7, topP: 1 });
+    const rows = tf.tile(tf.tensor2d(logits, [1, V]), [cases.length, 1]) as tf.Tensor2D;
+    const uniforms = tf.tensor2d(cases.map(([u]) => [u]));
+    const { ids, logProbs } = sampleTokens(rows, uniforms, 'full', scalars);
+    assert.deepEqual(
+      [...ids.dataSync()],
+      cases.map(([, i]) => i),
+    );
+    assertClose(
+      logProbs.dataSync(),
+      cases.map(([, i]) => Math.log(masses[i]! / total)),
+      2e-6,
+      `width ${V}`,
+    );
+    const largest = logits.indexOf(Math.max(...logits));
+    const greedy = sampleTokens(rows, uniforms, 'greedy', scalars).ids;
+    assert.ok(greedy.dataSync().every((id) => id === largest));
+  }
 });
