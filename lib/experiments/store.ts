@@ -65,7 +65,13 @@ export function openRun(
   resultsFolder: string = RESULTS_FOLDER,
   fresh = false,
 ): RunFolder {
-  const text = JSON.stringify({ version: RESULTS_VERSION, ...identity });
+  // What leaves a run's result as it is stays out of its identity.
+  const { gradientCheckpointing, ...grpo } = identity.config.grpo;
+  const text = JSON.stringify({
+    version: RESULTS_VERSION,
+    ...identity,
+    config: { ...identity.config, grpo },
+  });
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
   const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
   const path = join(resultsFolder, 'runs', id);

@@ -29,6 +29,8 @@ export const grpoConfigSchema = z.strictObject({
   maxCompletionLength: z.int().min(1).max(131072).default(256),
   /** Rows per micro-batch of the backward pass: bounds memory, does not change the result beyond rounding. */
   perDeviceTrainBatchSize: z.int().min(1).max(4096).default(32),
+  /** Compute each layer again in the backward pass and keep only its input: less memory, more time, same result. */
+  gradientCheckpointing: z.boolean().default(false),
   learningRate: z.number().gt(0).max(1).default(1e-6),
   lrSchedulerType: z.enum(['constant', 'linear', 'cosine']).default('linear'),
   warmupSteps: z.int().min(0).max(1_000_000).default(0),

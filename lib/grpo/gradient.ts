@@ -26,7 +26,7 @@ export interface LossRow {
 export interface GradientShard {
   readonly policy: Policy;
   readonly rows: readonly LossRow[];
-  readonly options: LossOptions & { readonly temperature: number };
+  readonly options: LossOptions & { readonly temperature: number; readonly gradientCheckpointing?: boolean };
 }
 
 /** Sums over the shard: the caller adds shards up, always in the same order. */
@@ -59,7 +59,7 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
     const { value, grads } = tf.valueAndGrads((...weights: tf.Tensor[]) => {
       const given = Object.fromEntries(names.map((n, i) => [n, weights[i] as tf.Tensor2D]));
       const lora: LoraTensors = { ...adapter, weights: given };
-      const scored = scoreRows(base, lora, rows, options.temperature, true);
+      const scored = scoreRows(base, lora, rows, { ...options, differentiable: true });
       const logProbs = scored.logProbs.dataSync() as Float32Array;
       const entropies = scored.entropies.dataSync() as Float32Array;
       const slopes = new Float32Array(logProbs.length);
@@ -119,7 +119,10 @@ function hostLogProbs(
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
   temperature: number,
 ): Float32Array {
-  return scoreRows(model, lora, rows, temperature, false).logProbs.dataSync() as Float32Array;
+  return scoreRows(model, lora, rows, {
+    temperature,
+    differentiable: false,
+  }).logProbs.dataSync() as Float32Array;
 }
 
 /** Where each row's completion lies in the flat [rows x (width - first)] array of scored positions. */
@@ -134,8 +137,15 @@ function scoreRows(
   model: Model,
   lora: LoraTensors | undefined,
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
-  temperature: number,
-  differentiable: boolean,
+  {
+    temperature,
+    differentiable,
+    gradientCheckpointing,
+  }: {
+    readonly temperature: number;
+    readonly differentiable: boolean;
+    readonly gradientCheckpointing?: boolean | undefined;
+  },
 ) {
   const { width, first, scored, start } = layout(rows);
   const ids = rows.map((r) => pad([...r.promptIds, ...r.completionIds], width));
@@ -143,7 +153,8 @@ function scoreRows(
     pad(new Array<number>(r.promptIds.length + r.completionIds.length).fill(1), width),
   );
   const shape: [number, number] = [rows.length, width];
-  const hidden = forward(model, tf.tensor2d(ids, shape, 'int32'), tf.tensor2d(mask, shape), lora);
+  const input = tf.tensor2d(ids, shape, 'int32');
+  const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, gradientCheckpointing);
   // Position t predicts token t + 1: drop the last position, and everything before the first completion.
   const predicting = tf.slice(hidden, [0, first - 1, 0], [-1, scored, -1]);
   const targets = tf.tensor1d(

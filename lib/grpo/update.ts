@@ -72,6 +72,7 @@ export async function accumulate(
     epsilonHigh: config.epsilonHigh ?? config.epsilon,
     beta: config.beta,
     temperature: config.temperature,
+    gradientCheckpointing: config.gradientCheckpointing,
   };
   const shards: GradientShard[] = [];
   for (let i = 0; i < sorted.length; i += config.perDeviceTrainBatchSize)

@@ -3,12 +3,12 @@
  * a LoRA adapter's (arXiv 2505.09388; layers as in transformers' Qwen3ForCausalLM).
  *
  * Linear weights lie in memory as [in, out], transposed against the file: wasm multiplies fast only when both
- * matrices are rank 2 and untransposed. Left out: the KV cache (cache.ts), files (checkpoint.ts), activation
- * checkpointing.
+ * matrices are rank 2 and untransposed. Left out: the KV cache (cache.ts), files (checkpoint.ts).
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
 import type { OutputHead } from '../tensors/logprobs.js';
+import { checkpoint } from './checkpointing.js';
 import { isLinear, type ModelConfig, parameterShapes } from './config.js';
 import { adaptedLinear } from './linear.js';
 import {
@@ -53,6 +53,8 @@ export function loraName(module: string, matrix: 'A' | 'B'): string {
  * @param ids [R, T] int32
  * @param attentionMask [R, T], 1 at real tokens and 0 at padding, left or right; padding changes no real token
  * @param lora added unmerged, so that gradients reach it
+ * @param gradientCheckpointing keep only each layer's input for the adapter's gradient and compute the layer again
+ *   when its turn comes: less memory, a third more time
  * @returns [R, T, d]; rows of padding are finite and mean nothing
  */
 export function forward(
@@ -60,14 +62,20 @@ export function forward(
   ids: tf.Tensor2D,
   attentionMask: tf.Tensor2D,
   lora?: LoraTensors,
+  gradientCheckpointing = false,
 ): tf.Tensor3D {
-  const [R, T] = ids.shape;
+  const { shape } = ids;
   return tf.tidy(() => {
     const mask = tf.cast(attentionMask, 'float32');
     const table = rotary(positionsOf(mask), model.config.head_dim, model.config.rope_theta);
     const bias = attentionBias(mask);
-    const hidden = runLayers(model, ids, table, (_layer, q, k, v) => attention(q, k, v, bias), lora);
-    return tf.reshape(hidden, [R, T, model.config.hidden_size]);
+    const attend: Attend = (_layer, q, k, v) => attention(q, k, v, bias);
+    const hidden = throughLayers(model, ids, (layer, x) =>
+      gradientCheckpointing && lora
+        ? checkpointedBlock(model, layer, x, shape, table, bias, lora)
+        : tf.tidy(() => block(model, layer, x, shape, table, attend, lora)),
+    );
+    return tf.reshape(hidden, [...shape, model.config.hidden_size]);
   });
 }
 
@@ -109,12 +117,35 @@ export function runLayers(
   attend: Attend,
   lora?: LoraTensors,
 ): tf.Tensor2D {
-  const { config, weights } = model;
-  const [R, T] = ids.shape;
-  const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
+  return throughLayers(model, ids, (layer, x) => block(model, layer, x, ids.shape, table, attend, lora));
+}
 
-  const norm = <S extends tf.Tensor>(x: S, name: string): S => rmsNorm(x, weights[name] as tf.Tensor1D, eps);
-  const linear = (x: tf.Tensor2D, module: string, frozenInput = false): tf.Tensor2D => {
+function throughLayers(
+  { config, weights }: Model,
+  ids: tf.Tensor2D,
+  runBlock: (layer: number, x: tf.Tensor2D) => tf.Tensor2D,
+): tf.Tensor2D {
+  let x = embed(weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
+  for (let layer = 0; layer < config.num_hidden_layers; layer++) x = runBlock(layer, x);
+  return rmsNorm(x, weights['model.norm.weight'] as tf.Tensor1D, config.rms_norm_eps);
+}
+
+/** One layer: attention and MLP, each after a norm and added to what came in. x and result [R * T, d]. */
+function block(
+  { config, weights }: Model,
+  layer: number,
+  x: tf.Tensor2D,
+  [R, T]: readonly [number, number],
+  table: Rotary,
+  attend: Attend,
+  lora?: LoraTensors,
+): tf.Tensor2D {
+  const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
+  const at = `model.layers.${layer}`;
+  const norm = <S extends tf.Tensor>(x: S, name: string): S =>
+    rmsNorm(x, weights[`${at}.${name}.weight`] as tf.Tensor1D, eps);
+  const linear = (x: tf.Tensor2D, name: string, frozenInput = false): tf.Tensor2D => {
+    const module = `${at}.${name}`;
     const W = weights[`${module}.weight`] as tf.Tensor2D;
     const A = lora?.weights[loraName(module, 'A')];
     const B = lora?.weights[loraName(module, 'B')];
@@ -125,27 +156,43 @@ export function runLayers(
   const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, T, n, hd]) as tf.Tensor4D;
   const headsFirst = (x: tf.Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
 
-  let x = embed(weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
-  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
-    const at = `model.layers.${layer}`;
-    const frozen = layer === 0; // an adapter's embedding: no gradient goes further down
-    const normed = norm(x, `${at}.input_layernorm.weight`);
-    const q = norm(
-      heads(linear(normed, `${at}.self_attn.q_proj`, frozen), H),
-      `${at}.self_attn.q_norm.weight`,
-    );
-    const k = norm(
-      heads(linear(normed, `${at}.self_attn.k_proj`, frozen), Hkv),
-      `${at}.self_attn.k_norm.weight`,
-    );
-    const v = heads(linear(normed, `${at}.self_attn.v_proj`, frozen), Hkv);
-    const mixed = attend(layer, rotate(headsFirst(q), table), rotate(headsFirst(k), table), headsFirst(v));
-    x = tf.add(x, linear(tf.reshape(headsFirst(mixed), [R * T, H * hd]), `${at}.self_attn.o_proj`));
-    const normed2 = norm(x, `${at}.post_attention_layernorm.weight`);
-    const inner = swiglu(linear(normed2, `${at}.mlp.gate_proj`), linear(normed2, `${at}.mlp.up_proj`));
-    x = tf.add(x, linear(inner, `${at}.mlp.down_proj`));
-  }
-  return norm(x, 'model.norm.weight');
+  const frozen = layer === 0; // under an adapter: the embedding is not trained
+  const normed = norm(x, 'input_layernorm');
+  const q = norm(heads(linear(normed, 'self_attn.q_proj', frozen), H), 'self_attn.q_norm');
+  const k = norm(heads(linear(normed, 'self_attn.k_proj', frozen), Hkv), 'self_attn.k_norm');
+  const v = heads(linear(normed, 'self_attn.v_proj', frozen), Hkv);
+  const mixed = attend(layer, rotate(headsFirst(q), table), rotate(headsFirst(k), table), headsFirst(v));
+  const attended = tf.add<tf.Tensor2D>(
+    x,
+    linear(tf.reshape(headsFirst(mixed), [R * T, H * hd]), 'self_attn.o_proj'),
+  );
+  const normed2 = norm(attended, 'post_attention_layernorm');
+  const inner = swiglu(linear(normed2, 'mlp.gate_proj'), linear(normed2, 'mlp.up_proj'));
+  return tf.add(attended, linear(inner, 'mlp.down_proj'));
+}
+
+/** `block` with full attention, of which only the input is kept for the gradient (checkpointing.ts). */
+function checkpointedBlock(
+  model: Model,
+  layer: number,
+  x: tf.Tensor2D,
+  shape: readonly [number, number],
+  table: Rotary,
+  bias: tf.Tensor4D,
+  lora: LoraTensors,
+): tf.Tensor2D {
+  const names = Object.keys(lora.weights).filter((name) => name.includes(`.layers.${layer}.`));
+  return checkpoint(
+    (x, trained, constants) => {
+      const [cos, sin, swap, bias] = constants as [tf.Tensor4D, tf.Tensor4D, tf.Tensor2D, tf.Tensor4D];
+      const own = Object.fromEntries(names.map((name, i) => [name, trained[i] as tf.Tensor2D]));
+      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, bias);
+      return block(model, layer, x, shape, { cos, sin, swap }, attend, { ...lora, weights: own });
+    },
+    x,
+    names.map((name) => lora.weights[name]!),
+    [table.cos, table.sin, table.swap, bias],
+  );
 }
 
 /** A new model: weights ~ N(0, std), norms one (transformers' initialisation). */

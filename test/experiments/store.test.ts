@@ -233,3 +233,12 @@ test('a run that another process trains is refused, a lock whose process is gone
     assert.equal(existsSync(lock), false);
   }
 });
+
+test('what leaves the result as it is leaves the run as it is: gradient checkpointing finds the finished one', () => {
+  const { identity } = finished;
+  const grpo = { ...identity.config.grpo, gradientCheckpointing: true };
+  const found = openRun({ ...identity, config: { ...identity.config, grpo } }, folder);
+  assert.equal(found.id, finished.id);
+  assert.equal(found.identity.config.grpo.gradientCheckpointing, true);
+  assert.doesNotMatch(readFileSync(join(found.path, 'config.json'), 'utf8'), /gradientCheckpointing/);
+});

@@ -117,6 +117,20 @@ test('check 11: at T = 0.6 the ratio is 1.000 and the reference is scored at T t
   assert.ok((await clipped(policy, rows, 0.6)).kl > 1e-3);
 });
 
+test('with gradient checkpointing everything is the same, the KL to the base included', async () => {
+  const rows = await onPolicyRows();
+  const options = { ...OPTIONS, beta: 0.3 };
+  const kept = await gradientShard({ policy, rows, options });
+  const tensors = tf.memory().numTensors;
+  const again = await gradientShard({ policy, rows, options: { ...options, gradientCheckpointing: true } });
+  assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+  assertSameGradient(again.grads, kept.grads);
+  const { grads: _again, ...numbers } = again;
+  const { grads: _kept, ...expected } = kept;
+  assert.deepEqual(Object.keys(numbers), Object.keys(expected));
+  assertClose(Object.values(numbers), Object.values(expected), 1e-5);
+});
+
 test('check 8: EOS is in the loss and nothing after it; PAD and EOS inside prompt and completion count as they stand', async () => {
   const row: LossRow = {
     promptIds: [5, PAD, 6],

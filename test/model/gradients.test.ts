@@ -5,6 +5,7 @@ import * as tf from '@tensorflow/tfjs';
 import {
   forward,
   initAdapter,
+  initModel,
   type LoraTensors,
   logits,
   loraConfig,
@@ -14,6 +15,7 @@ import {
 } from '../../lib/model/index.js';
 import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
+import { countBytes } from '../support/peak.js';
 import { assertClose, smallModel } from './support.js';
 
 before(async () => {
@@ -177,4 +179,36 @@ test('gradients agree with finite differences along a random direction', () => {
   const measured = (lossAt(h) - lossAt(-h)) / (2 * h);
   assert.ok(Math.abs(measured - slope) < 0.02 * Math.abs(slope), `slope ${slope}, measured ${measured}`);
   model.dispose();
+});
+
+test('gradient checkpointing gives the same gradients from far less memory', () => {
+  const { config } = smallModel();
+  const deep = initModel({ ...config, num_hidden_layers: 8 }, stream('deep'), 0.3);
+  const adapter = initAdapter(deep, loraConfig({ r: 3 }), stream('deep adapter'), 'B', { absolute: 0.2 });
+  const lora = uploadAdapter(adapter);
+  const [names, values] = [Object.keys(lora.weights), Object.values(lora.weights)];
+  const [R, T] = [4, 24];
+  const input = tf.tidy(() => tf.cast(tf.mod(tf.range(0, R * T), 19), 'int32').reshape<tf.Tensor2D>([R, T]));
+  const mask = tf.ones<tf.Rank.R2>([R, T]);
+  const measure = (checkpointing: boolean) => {
+    const tensors = tf.memory().numTensors;
+    const counter = countBytes();
+    const grads = gradients(names, values, () => {
+      const all = logits(deep, forward(deep, input, mask, lora, checkpointing));
+      return tf.mean(tf.square(all)) as tf.Scalar;
+    });
+    const peak = counter.peak();
+    counter.stop();
+    assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+    return { grads, peak };
+  };
+  const [kept, again] = [measure(false), measure(true)];
+  for (const [name, want] of kept.grads) {
+    const size = Math.max(...want.map(Math.abs));
+    assert.ok(size > 1e-6, `${name}: the gradient is nearly zero, the test could not fail`);
+    assertClose(again.grads.get(name), want, 1e-5 * size, `gradient of ${name}`);
+  }
+  assert.ok(again.peak < kept.peak / 3, `peak of ${again.peak} bytes, ${kept.peak} without`);
+  tf.dispose([input, mask, lora.weights as Record<string, tf.Tensor>]);
+  deep.dispose();
 });
