@@ -2,11 +2,13 @@
  * Operations of the wasm backend that run our own kernels (wasm-kernels.ts), registered with TensorFlow.js once
  * after the backend has started.
  *
- * One replaces a stock kernel: the stock matrix product takes batches and transposed operands through a scalar loop
- * of 1-2 GFLOP/s, so it would make attention and every gradient slow. The others carry names of their own and are
- * asked for by model/operations.ts, which knows what to compute where they are missing.
+ * Three replace stock kernels: the stock matrix product takes batches and transposed operands through a scalar loop of
+ * 1-2 GFLOP/s, so it would make attention and every gradient slow; a stock clone copies; a stock gather goes number by
+ * number. The others carry names of their own and are asked for by model/operations.ts and rollouts/sampler.ts, which
+ * know what to compute where they are missing.
  */
 import * as tf from '@tensorflow/tfjs';
+import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 import { type WasmKernels, wasmKernels } from './wasm-kernels.js';
 
 type Inputs = Readonly<Record<string, tf.TensorInfo>>;
@@ -21,6 +23,8 @@ export function registerKernelFixes(): void {
   const kernels = wasmKernels();
   if (!kernels) return;
   registerMatMul(kernels);
+  registerIdentity();
+  registerGather();
   registerOwn(kernels);
 }
 
@@ -60,6 +64,36 @@ function registerMatMul(kernels: WasmKernels): void {
   });
 }
 
+/** A clone shares its numbers, as a reshape does: the tape clones all it saves, and the stock kernel copies them. */
+function registerIdentity(): void {
+  const backend = tf.backend() as BackendWasm;
+  tf.unregisterKernel('Identity', 'wasm');
+  register('Identity', ({ x }) => {
+    backend.incRef(x!.dataId);
+    return { dataId: x!.dataId, shape: x!.shape, dtype: x!.dtype };
+  });
+}
+
+/** Covers rows of a float32 matrix, which it copies whole: the stock kernel goes number by number. */
+function registerGather(): void {
+  const backend = tf.backend() as BackendWasm;
+  const stock = tf.getKernel('GatherV2', 'wasm');
+  tf.unregisterKernel('GatherV2', 'wasm');
+  register('GatherV2', (inputs, attrs) => {
+    const { x, indices } = inputs as { x: tf.TensorInfo; indices: tf.TensorInfo };
+    const [rows, width] = x.shape as [number, number];
+    if (attrs.axis !== 0 || attrs.batchDims !== 0 || x.shape.length !== 2 || x.dtype !== 'float32')
+      return stock.kernelFunc({ inputs: { x, indices }, attrs, backend }) as tf.TensorInfo;
+    const out = backend.makeOutput([...indices.shape, width], 'float32');
+    const [from, ids, to] = [x, indices, out].map((tensor) => backend.typedArrayFromHeap(tensor));
+    for (const [i, id] of ids!.entries()) {
+      if (id < 0 || id >= rows) throw new RangeError(`row ${id} of a matrix of ${rows} rows`);
+      to!.set(from!.subarray(id * width, (id + 1) * width), i * width);
+    }
+    return out;
+  });
+}
+
 function registerOwn({ allocate, address, ...kernels }: WasmKernels): void {
   const like = (x: tf.TensorInfo) => allocate(x.shape as [number]);
   const size = (x: tf.TensorInfo) => x.shape.reduce((a, b) => a * b, 1);
@@ -75,6 +109,12 @@ function registerOwn({ allocate, address, ...kernels }: WasmKernels): void {
     const n = x!.shape.at(-1)!;
     kernels.rmsNormGrad(...[x!, weight!, dy!, dx, dWeight].map(address), ...[size(x!) / n, n, eps!]);
     return [dx, dWeight];
+  });
+  register('GatherRows', ({ table, ids }) => {
+    const [count, bytes] = [ids!.shape[0]!, table!.shape[1]! * 4];
+    const y = allocate([count, table!.shape[1]!]);
+    kernels.gatherBlocks(...[table!, ids!, y].map(address), count, bytes, bytes, bytes);
+    return y;
   });
   register('Rotate', ({ x, cos, sin }, { sign }) => {
     const y = like(x!);

@@ -208,3 +208,31 @@ test('drawing a token: the running sum passes the uniform share, masses of nothi
     assert.ok(greedy.dataSync().every((id) => id === largest));
   }
 });
+
+test('a clone shares its numbers and outlives what it was cloned from', () => {
+  const before = tf.memory();
+  const x = tf.tensor1d([1, 2, 3]);
+  const clone = tf.clone(x);
+  assert.equal(tf.memory().numDataBuffers - before.numDataBuffers, 1);
+  x.dispose();
+  const other = tf.tensor1d([7, 8, 9]); // would lie where x lay
+  assert.deepEqual(clone.arraySync(), [1, 2, 3]);
+  tf.dispose([clone, other]);
+  assert.equal(tf.memory().numDataBuffers, before.numDataBuffers);
+});
+
+test('rows of a matrix, by ids of any shape; other gathers as ever; a row that is not there is refused', () => {
+  tf.tidy(() => {
+    const x = tf.tensor2d([1, 2, 3, 4, 5, 6], [3, 2]);
+    assert.deepEqual(tf.gather(x, tf.tensor1d([2, 0, 2], 'int32')).arraySync(), [
+      [5, 6],
+      [1, 2],
+      [5, 6],
+    ]);
+    const nested = tf.gather(x, tf.tensor2d([[1], [0]], [2, 1], 'int32'));
+    assert.deepEqual(nested.arraySync(), [[[3, 4]], [[1, 2]]]);
+    assert.deepEqual(tf.gather(x, tf.tensor1d([1], 'int32'), 1).arraySync(), [[2], [4], [6]]);
+    assert.deepEqual(tf.gather(tf.tensor1d([4, 5], 'int32'), tf.tensor1d([1], 'int32')).arraySync(), [5]);
+    for (const id of [-1, 3]) assert.throws(() => tf.gather(x, tf.tensor1d([id], 'int32')), RangeError);
+  });
+});
