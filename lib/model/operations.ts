@@ -214,7 +214,9 @@ export function embed(table: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor2D {
   const op = tf.customGrad((table, save) => {
     (save as tf.GradSaveFunc)([ids]);
     return {
-      value: tf.gather(table as tf.Tensor2D, ids),
+      value: hasKernel('GatherRows')
+        ? run('GatherRows', { table: table as tf.Tensor2D, ids })
+        : tf.gather(table as tf.Tensor2D, ids),
       gradFunc: (dy, saved) => {
         // As int32, then cast: wasm writes integers' bits into a float32 one-hot.
         const oneHot = tf.cast(
