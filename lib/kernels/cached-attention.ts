@@ -42,7 +42,7 @@ function softmaxWeights(scores: usize, count: i32): f32 {
   const end = scores + <usize>(((count + 3) & ~3) * 4);
   for (let i = scores + <usize>(count * 4); i < end; i += 4) store<f32>(i, -1e30);
   let top = f32x4.splat(-1e30);
-  for (let i = scores; i < end; i += 16) top = f32x4.max(top, v128.load(i));
+  for (let i = scores; i < end; i += 16) top = f32x4.pmax(top, v128.load(i));
   const largest = f32x4.splat(
     max(
       max(f32x4.extract_lane(top, 0), f32x4.extract_lane(top, 1)),

@@ -7,7 +7,7 @@
 // @ts-ignore: decorator
 @inline
 export function exp4(x: v128): v128 {
-  const t = f32x4.max(f32x4.min(x, f32x4.splat(88)), f32x4.splat(-87.3));
+  const t = f32x4.pmax(f32x4.pmin(x, f32x4.splat(88)), f32x4.splat(-87.3)); // one instruction each; NaN stays
   // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits.
   const whole = f32x4.add(f32x4.mul(t, f32x4.splat(1.44269504088896341)), f32x4.splat(12582912));
   const n = f32x4.sub(whole, f32x4.splat(12582912));

@@ -4,7 +4,8 @@
  * per token. Weights are packed once, at the prompts, the norms' weights folded into the products that follow.
  *
  * A row's tokens lie from place 0 on, without padding, so that its numbers are the same bits in every batch. The
- * room for tokens doubles when it is full. Left out: reading prompts (cache.ts), head sizes that are no multiple of 8.
+ * room for tokens doubles when it is full. Left out: reading prompts (cache.ts), head sizes that are no multiple of 8,
+ * hidden sizes that are no multiple of 4.
  */
 import * as tf from '@tensorflow/tfjs';
 import type { WasmKernels } from '../tensors/wasm-kernels.js';
@@ -26,7 +27,7 @@ export interface PromptBlock {
 
 /** Whether the kernels can decode this model. */
 export function kernelsFit(config: ModelConfig): boolean {
-  return config.head_dim % 8 === 0;
+  return config.head_dim % 8 === 0 && config.hidden_size % 4 === 0;
 }
 
 /** @throws RangeError on a row that is not there */
@@ -117,7 +118,7 @@ export class KernelCache implements KVCache {
       );
     const { hidden_size: d, intermediate_size: I, rms_norm_eps: eps, vocab_size: V } = this.#config;
     const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = this.#config;
-    const { address, writeIntegers, rmsNorm, product, swiglu, cachedAttention, gatherBlocks } = this.#kernels;
+    const { address, writeIntegers, rmsNormalise, product, swiglu, cachedAttention, gatherBlocks } = this.#kernels;
     const { x, normed, qkv, mixed, gateUp, inner, scores, ids, positions } = this.#work;
     const { layers, head, embedding } = this.#weights;
     const R = this.rows;
@@ -133,7 +134,7 @@ export class KernelCache implements KVCache {
     gatherBlocks(embedding, ids, x, R, d * WORD, d * WORD, d * WORD);
     layers.forEach(({ q, k, v, o, gate, up, down, qNorm, kNorm }, i) => {
       const width = q.N + k.N + v.N;
-      rmsNorm(x, 0, normed, R, d, eps);
+      rmsNormalise(x, normed, R, d, eps);
       linear(normed, q, qkv, width);
       linear(normed, k, qkv + q.N * WORD, width);
       linear(normed, v, qkv + (q.N + k.N) * WORD, width);
@@ -141,13 +142,13 @@ export class KernelCache implements KVCache {
       const past = [positions, address(block.k), address(block.v), scores];
       cachedAttention(qkv, qNorm, kNorm, eps, cos, sin, ...past, mixed, R, H, Hkv, hd, this.#capacity);
       linear(mixed, o, x, d, true);
-      rmsNorm(x, 0, normed, R, d, eps);
+      rmsNormalise(x, normed, R, d, eps);
       linear(normed, gate, gateUp, 2 * I);
       linear(normed, up, gateUp + I * WORD, 2 * I);
       swiglu(gateUp, gateUp + I * WORD, inner, R, I, 2 * I * WORD);
       linear(inner, down, x, d, true);
     });
-    rmsNorm(x, 0, normed, R, d, eps);
+    rmsNormalise(x, normed, R, d, eps);
     const logits = this.#kernels.allocate<tf.Rank.R2>([R, V]);
     linear(normed, head, address(logits), V);
     this.#positions = this.#positions.map((position) => position + 1);

@@ -17,6 +17,7 @@ const NAMES = [
   'pack',
   'product',
   'rmsNorm',
+  'rmsNormalise',
   'rmsNormGrad',
   'rotate',
   'sampleTokens',
