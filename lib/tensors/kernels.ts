@@ -2,10 +2,10 @@
  * Operations of the wasm backend that run our own kernels (wasm-kernels.ts), registered with TensorFlow.js once
  * after the backend has started.
  *
- * Three replace stock kernels: the stock matrix product takes batches and transposed operands through a scalar loop of
- * 1-2 GFLOP/s, so it would make attention and every gradient slow; a stock clone copies; a stock gather goes number by
- * number. The others carry names of their own and are asked for by model/operations.ts and rollouts/sampler.ts, which
- * know what to compute where they are missing.
+ * Two replace stock kernels: the stock matrix product takes batches and transposed operands through a scalar loop of
+ * 1-2 GFLOP/s, so it would make attention and every gradient slow; and a stock clone copies. The others carry names of
+ * their own and are asked for by model/operations.ts and rollouts/sampler.ts, which know what to compute where they
+ * are missing.
  */
 import * as tf from '@tensorflow/tfjs';
 import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
@@ -24,7 +24,6 @@ export function registerKernelFixes(): void {
   if (!kernels) return;
   registerMatMul(kernels);
   registerIdentity();
-  registerGather();
   registerOwn(kernels);
 }
 
@@ -71,26 +70,6 @@ function registerIdentity(): void {
   register('Identity', ({ x }) => {
     backend.incRef(x!.dataId);
     return { dataId: x!.dataId, shape: x!.shape, dtype: x!.dtype };
-  });
-}
-
-/** Covers rows of a float32 matrix, which it copies whole: the stock kernel goes number by number. */
-function registerGather(): void {
-  const backend = tf.backend() as BackendWasm;
-  const stock = tf.getKernel('GatherV2', 'wasm');
-  tf.unregisterKernel('GatherV2', 'wasm');
-  register('GatherV2', (inputs, attrs) => {
-    const { x, indices } = inputs as { x: tf.TensorInfo; indices: tf.TensorInfo };
-    const [rows, width] = x.shape as [number, number];
-    if (attrs.axis !== 0 || attrs.batchDims !== 0 || x.shape.length !== 2 || x.dtype !== 'float32')
-      return stock.kernelFunc({ inputs: { x, indices }, attrs, backend }) as tf.TensorInfo;
-    const out = backend.makeOutput([...indices.shape, width], 'float32');
-    const [from, ids, to] = [x, indices, out].map((tensor) => backend.typedArrayFromHeap(tensor));
-    for (const [i, id] of ids!.entries()) {
-      if (id < 0 || id >= rows) throw new RangeError(`row ${id} of a matrix of ${rows} rows`);
-      to!.set(from!.subarray(id * width, (id + 1) * width), i * width);
-    }
-    return out;
   });
 }
 

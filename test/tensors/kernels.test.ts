@@ -220,19 +220,3 @@ test('a clone shares its numbers and outlives what it was cloned from', () => {
   tf.dispose([clone, other]);
   assert.equal(tf.memory().numDataBuffers, before.numDataBuffers);
 });
-
-test('rows of a matrix, by ids of any shape; other gathers as ever; a row that is not there is refused', () => {
-  tf.tidy(() => {
-    const x = tf.tensor2d([1, 2, 3, 4, 5, 6], [3, 2]);
-    assert.deepEqual(tf.gather(x, tf.tensor1d([2, 0, 2], 'int32')).arraySync(), [
-      [5, 6],
-      [1, 2],
-      [5, 6],
-    ]);
-    const nested = tf.gather(x, tf.tensor2d([[1], [0]], [2, 1], 'int32'));
-    assert.deepEqual(nested.arraySync(), [[[3, 4]], [[1, 2]]]);
-    assert.deepEqual(tf.gather(x, tf.tensor1d([1], 'int32'), 1).arraySync(), [[2], [4], [6]]);
-    assert.deepEqual(tf.gather(tf.tensor1d([4, 5], 'int32'), tf.tensor1d([1], 'int32')).arraySync(), [5]);
-    for (const id of [-1, 3]) assert.throws(() => tf.gather(x, tf.tensor1d([id], 'int32')), RangeError);
-  });
-});
