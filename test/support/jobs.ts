@@ -46,3 +46,11 @@ export async function hang(_: number): Promise<never> {
   return new Promise(() => setInterval(() => {}, 1000));
 }
 export const HANG = job(hang);
+
+/** Keeps its thread busy without a pause. */
+export async function compute(milliseconds: number): Promise<number> {
+  const start = performance.now();
+  while (performance.now() - start < milliseconds);
+  return milliseconds;
+}
+export const COMPUTE = job(compute);

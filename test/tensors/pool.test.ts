@@ -1,16 +1,17 @@
 /** The pool: order, errors, dead workers, closing – and that the number of workers changes no result. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import * as tf from '@tensorflow/tfjs';
 import { GRADIENT } from '../../lib/grpo/gradient.js';
 import { generate } from '../../lib/rollouts/generate.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { createPool, type Pool } from '../../lib/tensors/pool.js';
-import { ECHO, EXIT, FAIL_ON_3, HANG, SQUARE, THROW_LATER } from '../support/jobs.js';
+import { COMPUTE, ECHO, EXIT, FAIL_ON_3, HANG, SQUARE, THROW_LATER } from '../support/jobs.js';
 import { requests, SAMPLING, tinyAdapter, tinyBase } from '../support/tiny.js';
 
 let pools: Pool[];
 before(async () => {
-  await initBackend('wasm');
+  await initBackend();
   pools = [0, 1, 2].map((workers) => createPool(workers));
 });
 after(() => Promise.all(pools.map((pool) => pool.close())));
@@ -28,7 +29,7 @@ test('outputs come in the order of the inputs, whichever job ends first', async 
       done,
       inputs.map((i) => i + 1),
     );
-    assert.deepEqual(new Set(outputs.map((o) => o.backend)), new Set(['wasm']));
+    assert.deepEqual(new Set(outputs.map((o) => o.backend)), new Set([tf.getBackend()]));
     assert.equal(new Set(outputs.map((o) => o.thread)).size, Math.max(1, pool.workers));
     assert.equal(outputs[0]!.thread === 0, pool.workers === 0);
     assert.deepEqual(await pool.map(SQUARE, []), []);
@@ -86,6 +87,14 @@ test('an error thrown outside the job rejects with its message', async () => {
   const pool = createPool(1);
   await assert.rejects(pool.map(THROW_LATER, ['stray']), { message: 'stray' });
   await pool.close();
+});
+
+test('the parent goes on while its workers compute', async () => {
+  let ticks = 0;
+  const timer = setInterval(() => ticks++, 10);
+  await pools[2]!.map(COMPUTE, [400, 400]);
+  clearInterval(timer);
+  assert.ok(ticks >= 5, `its timer fired ${ticks} times in 400 ms`);
 });
 
 test('close ends the workers: work in progress and later work reject', async () => {
