@@ -6,7 +6,7 @@
  * the other rows. The head size must be a multiple of 8. Left out: several new tokens at once.
  */
 import { rotateHead, rmsNorm } from './elementwise';
-import { exp4, sum4, sums4 } from './math';
+import { expRow, sums4 } from './math';
 
 /** The sums over depth of two queries by four keys, as two vectors in `scores`. */
 // @ts-ignore: decorator
@@ -35,27 +35,6 @@ function scoreFour(q: usize, next: usize, k: usize, bytes: usize, scores: usize,
   }
   v128.store(scores, sums4(a0, a1, a2, a3));
   v128.store(nextScores, sums4(b0, b1, b2, b3));
-}
-
-/** Scores to exp(score - largest), zero from `count` to the next multiple of four; returns one over their sum. */
-function softmaxWeights(scores: usize, count: i32): f32 {
-  const end = scores + <usize>(((count + 3) & ~3) * 4);
-  for (let i = scores + <usize>(count * 4); i < end; i += 4) store<f32>(i, -1e30);
-  let top = f32x4.splat(-1e30);
-  for (let i = scores; i < end; i += 16) top = f32x4.pmax(top, v128.load(i));
-  const largest = f32x4.splat(
-    max(
-      max(f32x4.extract_lane(top, 0), f32x4.extract_lane(top, 1)),
-      max(f32x4.extract_lane(top, 2), f32x4.extract_lane(top, 3)),
-    ),
-  );
-  let sum = f32x4.splat(0);
-  for (let i = scores; i < end; i += 16) {
-    const e = exp4(f32x4.sub(v128.load(i), largest));
-    v128.store(i, e);
-    sum = f32x4.add(sum, e);
-  }
-  return 1 / sum4(sum);
 }
 
 /** Two rows of weights times the values, `count` rows of `bytes`, each scaled; 16 or 4 columns at a time. */
@@ -164,7 +143,7 @@ export function cachedAttention(
     for (let h: usize = 0; h < <usize>Hkv; h++) {
       const place = <usize>position * bytes;
       rotateHead(keys + h * bytes, cos + angle, sin + angle, k + place, hd >> 1, 1);
-      memory.copy(v + place, values + h * bytes, bytes);
+      for (let at: usize = 0; at < bytes; at += 16) v128.store(v + place + at, v128.load(values + h * bytes + at));
       for (let g = 0; g < group; g += 2) {
         // An odd query out is done twice, into the same places.
         const head = h * <usize>group + <usize>g;
@@ -173,8 +152,8 @@ export function cachedAttention(
         const nextQ = qkv + next * bytes;
         for (let s = 0; s < count; s += 4)
           scoreFour(q, nextQ, k + <usize>s * bytes, bytes, scores + <usize>(s * 4), nextScores + <usize>(s * 4));
-        const scale = softmaxWeights(scores, count);
-        const nextScale = softmaxWeights(nextScores, count);
+        const scale: f32 = 1 / expRow(scores, count);
+        const nextScale: f32 = 1 / expRow(nextScores, count);
         mix(scores, nextScores, v, count, bytes, scale, nextScale, out + head * bytes, out + next * bytes);
       }
       k += block;

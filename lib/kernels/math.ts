@@ -92,3 +92,27 @@ export function log(x: f32): f32 {
   y = y * m * z + e * -2.12194440e-4 - 0.5 * z;
   return m + y + e * 0.693359375;
 }
+
+/**
+ * A row of numbers x to e^(x - largest), and next to nothing from `count` to the next multiple of four, where x must have
+ * room; returns their sum.
+ */
+export function expRow(x: usize, count: i32): f32 {
+  const end = x + <usize>(((count + 3) & ~3) * 4);
+  for (let i = x + <usize>(count * 4); i < end; i += 4) store<f32>(i, -1e30);
+  let top = f32x4.splat(-1e30);
+  for (let i = x; i < end; i += 16) top = f32x4.pmax(top, v128.load(i));
+  const largest = f32x4.splat(
+    max(
+      max(f32x4.extract_lane(top, 0), f32x4.extract_lane(top, 1)),
+      max(f32x4.extract_lane(top, 2), f32x4.extract_lane(top, 3)),
+    ),
+  );
+  let sum = f32x4.splat(0);
+  for (let i = x; i < end; i += 16) {
+    const e = exp4(f32x4.sub(v128.load(i), largest));
+    v128.store(i, e);
+    sum = f32x4.add(sum, e);
+  }
+  return sum4(sum);
+}

@@ -61,7 +61,10 @@ function putPart(c: usize, x: v128, y: v128, width: i32, add: bool): void {
   }
 }
 
-/** C [M, N] = A [M, K] B with B packed, or C += A B where `add` is set. */
+/**
+ * C [M, N] = A [M, K] B with B packed, or C += A B where `add` is set.
+ * @param panel bytes from panel to panel of B: 32 K, or more where only the first K of its rows are wanted
+ */
 export function product(
   a: usize,
   packed: usize,
@@ -72,6 +75,7 @@ export function product(
   aRow: i32,
   aColumn: i32,
   cRow: i32,
+  panel: i32,
   add: bool,
 ): void {
   const zero = f32x4.splat(0);
@@ -136,7 +140,7 @@ export function product(
       row += aRow;
       out += cRow;
     }
-    packed = end;
+    packed += panel;
   }
 }
 
@@ -172,6 +176,7 @@ export function matMul(
             aRow,
             aColumn,
             N * 4,
+            depth * 32,
             k > 0,
           );
       }

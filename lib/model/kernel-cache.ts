@@ -118,14 +118,15 @@ export class KernelCache implements KVCache {
       );
     const { hidden_size: d, intermediate_size: I, rms_norm_eps: eps, vocab_size: V } = this.#config;
     const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = this.#config;
-    const { address, writeIntegers, rmsNormalise, product, swiglu, cachedAttention, gatherBlocks } = this.#kernels;
+    const { address, writeIntegers, rmsNormalise, product, swiglu, cachedAttention, gatherBlocks } =
+      this.#kernels;
     const { x, normed, qkv, mixed, gateUp, inner, scores, ids, positions } = this.#work;
     const { layers, head, embedding } = this.#weights;
     const R = this.rows;
     /** out [R, columns of width] = or += from [R, ...] weight */
     const linear = (from: number, weight: PackedMatrix, out: number, width: number, add = false) => {
       const { at, K, N } = weight;
-      product(from, at, out, R, N, K, K * WORD, WORD, width * WORD, add);
+      product(from, at, out, R, N, K, K * WORD, WORD, width * WORD, K * 8 * WORD, add);
     };
     const cos = address(this.#angles.cos);
     const sin = address(this.#angles.sin);

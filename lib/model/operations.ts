@@ -153,6 +153,7 @@ function swigluComposed() {
  * @returns [R, H, T, hd]
  */
 export function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, bias: tf.Tensor4D): tf.Tensor4D {
+  if (hasKernel('Attention')) return attentionByKernel(q, k, v, bias);
   const [R, H, T, hd] = q.shape;
   const [Hkv, S] = [k.shape[1], k.shape[2]];
   const stackQueries = (x: tf.Tensor) => tf.reshape(x, [R * Hkv, (H / Hkv) * T, hd]) as tf.Tensor3D;
@@ -184,6 +185,24 @@ export function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, bias: 
         const dQ = tf.mul(tf.matMul(dScores, key), scale);
         const dK = tf.matMul(dScores, query, true, false);
         return [tf.reshape(dQ, q.shape), tf.reshape(dK, k.shape), tf.reshape(dV, v.shape)];
+      },
+    };
+  });
+  return op(q, k, v) as tf.Tensor4D;
+}
+
+function attentionByKernel(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, bias: tf.Tensor4D): tf.Tensor4D {
+  const attrs = { scale: 1 / Math.sqrt(q.shape[3]) };
+  const op = tf.customGrad((...args) => {
+    const [q, k, v, save] = args as unknown as [tf.Tensor, tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    const [out, p] = runAll('Attention', { q, k, v, bias }, attrs) as [tf.Tensor, tf.Tensor];
+    save([q, k, v, bias, p, out]);
+    return {
+      value: out,
+      gradFunc: (dOut, saved) => {
+        const [q, k, v, bias, p, out] = saved as tf.Tensor[];
+        const inputs = { q: q!, k: k!, v: v!, bias: bias!, p: p!, out: out!, dOut: dOut as tf.Tensor };
+        return runAll('AttentionGrad', inputs, attrs);
       },
     };
   });

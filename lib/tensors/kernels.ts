@@ -100,6 +100,26 @@ function registerOwn({ allocate, address, ...kernels }: WasmKernels): void {
     kernels.rotate(...[x!, cos!, sin!, y].map(address), ...x!.shape, sign!);
     return y;
   });
+  register('Attention', ({ q, k, v, bias }, { scale }) => {
+    const [R, H, T, hd] = q!.shape as [number, number, number, number];
+    const [Hkv, S] = [k!.shape[1]!, k!.shape[2]!];
+    const [out, p] = [like(q!), allocate([R, H, T, S])];
+    const scratch = allocate([S + 4 + T + 2 * (S + 8) * (hd + 8)]);
+    const tensors = [q!, k!, v!, bias!, p, out, scratch];
+    kernels.attention(...tensors.map(address), R, H, Hkv, T, S, hd, scale!);
+    scratch.dispose();
+    return [out, p];
+  });
+  register('AttentionGrad', ({ q, k, v, bias, p, out, dOut }, { scale }) => {
+    const [R, H, T, hd] = q!.shape as [number, number, number, number];
+    const [Hkv, S] = [k!.shape[1]!, k!.shape[2]!];
+    const grads = [like(q!), like(k!), like(v!)];
+    const scratch = allocate([T + T * S + 2 * (S + T + 8) * (hd + 8)]);
+    const tensors = [q!, k!, v!, bias!, p!, out!, dOut!, ...grads, scratch];
+    kernels.attentionGrad(...tensors.map(address), R, H, Hkv, T, S, hd, scale!);
+    scratch.dispose();
+    return grads;
+  });
   register('SampleTokens', ({ logits, uniforms, inverseTemperature }, { greedy }) => {
     const [R, V] = logits!.shape as [number, number];
     const [ids, logProbs] = [allocate([R], 'int32'), allocate([R])];

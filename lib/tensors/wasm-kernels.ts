@@ -11,6 +11,8 @@ import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 
 type Kernel = (...args: (number | boolean)[]) => void;
 const NAMES = [
+  'attention',
+  'attentionGrad',
   'cachedAttention',
   'gatherBlocks',
   'matMul',

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
-import { decodeStep, type Model, prefill } from '../../lib/model/index.js';
+import { decodeStep, initModel, type Model, makeConfig, prefill } from '../../lib/model/index.js';
+import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { assertClose, realLogits, smallModel } from './support.js';
 
@@ -91,4 +92,75 @@ test("the cache outlives the caller's tidy", () => {
   cache.dispose();
   model.dispose();
   assert.equal(tf.memory().numTensors, 0);
+});
+
+test('other head sizes and groups, over more tokens than a cache first has room for', () => {
+  for (const [heads, keyHeads, headDim, hidden] of [
+    [3, 1, 16, 20],
+    [2, 2, 24, 16],
+    [4, 1, 8, 12],
+    [2, 1, 4, 10], // nothing that the wasm kernels take
+  ] as const) {
+    const config = makeConfig({
+      hidden_size: hidden,
+      num_hidden_layers: 1,
+      num_attention_heads: heads,
+      num_key_value_heads: keyHeads,
+      head_dim: headDim,
+      intermediate_size: 13,
+      vocab_size: 19,
+    });
+    const model = initModel(config, stream('heads', headDim), 0.3);
+    const { logits, cache } = start(model);
+    logits.dispose();
+    const rows = PROMPTS.map((p) => [...p]);
+    for (let step = 0; step < 75; step++) {
+      const next = rows.map((row, r) => {
+        row.push(tokenAt(r, step));
+        return row.at(-1)!;
+      });
+      if (step === 60) {
+        cache.keep([2, 0]);
+        rows.splice(0, 3, rows[2]!, rows[0]!);
+        next.splice(0, 3, next[2]!, next[0]!);
+      }
+      const out = decodeStep(model, cache, next);
+      const found = out.arraySync() as number[][];
+      out.dispose();
+      if (step % 12 !== 2) continue;
+      const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+      assertClose(found, full, 2e-5, `heads of ${headDim}, step ${step}`);
+    }
+    cache.dispose();
+    model.dispose();
+  }
+});
+
+test("on wasm a row's logits are the same bits whatever rows are around it", () => {
+  if (tf.getBackend() !== 'wasm') return;
+  const model = smallModel();
+  const run = (rows: readonly number[]) => {
+    const started = start(model);
+    started.logits.dispose();
+    started.cache.keep(rows);
+    const out = [1, 2, 3].map((token) => {
+      const step = decodeStep(
+        model,
+        started.cache,
+        rows.map((row) => row + token),
+      );
+      const values = step.arraySync() as number[][];
+      step.dispose();
+      return values;
+    });
+    started.cache.dispose();
+    return out;
+  };
+  const whole = run([0, 1, 2]);
+  for (const rows of [[1], [2, 2, 0, 1, 1], [0, 2]])
+    assert.deepEqual(
+      run(rows),
+      whole.map((step) => rows.map((row) => step[row])),
+    );
+  model.dispose();
 });

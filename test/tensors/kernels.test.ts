@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
-import { rmsNorm, rotary, rotate, swiglu } from '../../lib/model/operations.js';
+import { attention, attentionBias, rmsNorm, rotary, rotate, swiglu } from '../../lib/model/operations.js';
 import { stream } from '../../lib/random.js';
 import { choiceScalars, sampleTokens } from '../../lib/rollouts/sampler.js';
 import { initBackend } from '../../lib/tensors/backend.js';
@@ -163,6 +163,50 @@ test('RMS norm, rotary positions and SwiGLU are those of stock operations, forwa
       `rotate ${hd}`,
     );
   }
+});
+
+/** Attention from stock operations: keys repeated for the query heads that share them. */
+function plainAttention(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor, bias: tf.Tensor): tf.Tensor {
+  const group = q.shape[1]! / k.shape[1]!;
+  const repeat = (x: tf.Tensor) => {
+    const [R, heads, S, hd] = x.shape as [number, number, number, number];
+    return tf.reshape(tf.tile(tf.reshape(x, [R, heads, 1, S * hd]), [1, 1, group, 1]), [
+      R,
+      heads * group,
+      S,
+      hd,
+    ]);
+  };
+  const scores = tf.mul(tf.matMul(q, tf.transpose(repeat(k), [0, 1, 3, 2])), 1 / Math.sqrt(q.shape[3]!));
+  return tf.matMul(tf.softmax(tf.add(scores, bias)), repeat(v));
+}
+
+test('attention is that of stock operations, forward and backward: causal, padded, unmasked, odd sizes', () => {
+  for (const [R, H, Hkv, T, hd] of [
+    [1, 1, 1, 1, 2],
+    [2, 2, 1, 5, 8],
+    [2, 6, 2, 9, 10],
+    [1, 3, 3, 8, 7],
+    [3, 4, 2, 23, 16],
+  ] as const) {
+    const mask = tf.tensor2d(
+      // Whole, padded on the right, padded on the left.
+      Array.from({ length: R }, (_, r) =>
+        Array.from({ length: T }, (_, t) => Number(r === 1 ? t < T - 2 : r === 2 ? t > 2 : true)),
+      ),
+    );
+    // A padded query's own output means nothing, so it is weighed with zero.
+    const real = tf.reshape(mask, [R, 1, T, 1]);
+    const inputs = [normal([R, H, T, hd]), normal([R, Hkv, T, hd]), tf.mul(normal([R, Hkv, T, hd]), 2)];
+    const some = tf.mul(tf.randomUniform([R, 1, T, T], 0, 1, 'float32', 5), 3);
+    for (const [name, bias] of Object.entries({ causal: attentionBias(mask), bias: some as tf.Tensor4D })) {
+      const ours = (...[q, k, v]: tf.Tensor[]) =>
+        tf.mul(attention(q as tf.Tensor4D, k as tf.Tensor4D, v as tf.Tensor4D, bias), real);
+      const plain = (...[q, k, v]: tf.Tensor[]) => tf.mul(plainAttention(q!, k!, v!, bias), real);
+      assertSame(ours, plain, inputs, 3e-6, `${name} ${[R, H, Hkv, T, hd]}`);
+    }
+  }
+  assert.ok(hasKernel('Attention'));
 });
 
 test('SwiGLU is exact to rounding over the whole range of its exponential, and finite beyond it', () => {
