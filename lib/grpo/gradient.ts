@@ -154,14 +154,14 @@ function scoreRows(
   );
   const shape: [number, number] = [rows.length, width];
   const input = tf.tensor2d(ids, shape, 'int32');
-  const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, gradientCheckpointing);
-  // Position t predicts token t + 1: drop the last position, and everything before the first completion.
-  const predicting = tf.slice(hidden, [0, first - 1, 0], [-1, scored, -1]);
+  // Position t predicts token t + 1: not asked for are the last one and those before the first completion.
+  const span = { start: first - 1, count: scored };
+  const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, { gradientCheckpointing, span });
   const targets = tf.tensor1d(
     ids.flatMap((row) => row.slice(first)),
     'int32',
   );
-  const flat = tf.reshape(predicting, [rows.length * scored, model.config.hidden_size]) as tf.Tensor2D;
+  const flat = tf.reshape(hidden, [rows.length * scored, model.config.hidden_size]) as tf.Tensor2D;
   return { ...scoreTokens(flat, outputHead(model), targets, { temperature, differentiable }), start };
 }
 

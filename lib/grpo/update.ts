@@ -137,7 +137,7 @@ function addUp(parts: readonly GradientSums[]): GradientSums {
     for (const key of Object.keys(total) as (keyof typeof total)[]) total[key] += part[key];
     for (const [name, grad] of Object.entries(part.grads)) {
       const sum = grads[name];
-      if (!sum) grads[name] = Float32Array.from(grad);
+      if (!sum) grads[name] = grad.slice();
       else for (let i = 0; i < grad.length; i++) sum[i] = sum[i]! + grad[i]!;
     }
   }

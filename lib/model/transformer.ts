@@ -48,34 +48,50 @@ export function loraName(module: string, matrix: 'A' | 'B'): string {
   return `base_model.model.${module}.lora_${matrix}.weight`;
 }
 
+/** Positions of a row: `count` of them from `start` on. */
+export interface Span {
+  readonly start: number;
+  readonly count: number;
+}
+
+export interface ForwardOptions {
+  /**
+   * Keep only each layer's input for the adapter's gradient and compute the layer again when its turn comes: less
+   * memory, a third more time.
+   */
+  readonly gradientCheckpointing?: boolean | undefined;
+  /** The positions that are asked for: the last layer computes no others. Default all. */
+  readonly span?: Span;
+}
+
 /**
  * The final, normalised hidden states.
  * @param ids [R, T] int32
  * @param attentionMask [R, T], 1 at real tokens and 0 at padding, left or right; padding changes no real token
  * @param lora added unmerged, so that gradients reach it
- * @param gradientCheckpointing keep only each layer's input for the adapter's gradient and compute the layer again
- *   when its turn comes: less memory, a third more time
- * @returns [R, T, d]; rows of padding are finite and mean nothing
+ * @returns [R, T or the span's count, d]; rows of padding are finite and mean nothing
  */
 export function forward(
   model: Model,
   ids: tf.Tensor2D,
   attentionMask: tf.Tensor2D,
   lora?: LoraTensors,
-  gradientCheckpointing = false,
+  { gradientCheckpointing, span }: ForwardOptions = {},
 ): tf.Tensor3D {
   const { shape } = ids;
+  const { hidden_size, head_dim, rope_theta, num_hidden_layers } = model.config;
   return tf.tidy(() => {
     const mask = tf.cast(attentionMask, 'float32');
-    const table = rotary(positionsOf(mask), model.config.head_dim, model.config.rope_theta);
+    const table = rotary(positionsOf(mask), head_dim, rope_theta);
     const bias = attentionBias(mask);
-    const attend: Attend = (_layer, q, k, v) => attention(q, k, v, bias);
-    const hidden = throughLayers(model, ids, (layer, x) =>
-      gradientCheckpointing && lora
-        ? checkpointedBlock(model, layer, x, shape, table, bias, lora)
-        : tf.tidy(() => block(model, layer, x, shape, table, attend, lora)),
-    );
-    return tf.reshape(hidden, [...shape, model.config.hidden_size]);
+    const hidden = throughLayers(model, ids, (layer, x) => {
+      const out = layer === num_hidden_layers - 1 ? span : undefined;
+      if (gradientCheckpointing && lora)
+        return checkpointedBlock(model, layer, x, shape, table, bias, lora, out);
+      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, within(bias, out));
+      return tf.tidy(() => block(model, layer, x, shape, table, attend, lora, out));
+    });
+    return tf.reshape(hidden, [shape[0], span?.count ?? shape[1], hidden_size]);
   });
 }
 
@@ -130,7 +146,12 @@ function throughLayers(
   return rmsNorm(x, weights['model.norm.weight'] as tf.Tensor1D, config.rms_norm_eps);
 }
 
-/** One layer: attention and MLP, each after a norm and added to what came in. x and result [R * T, d]. */
+/**
+ * One layer: attention and MLP, each after a norm and added to what came in.
+ * @param x [R * T, d]
+ * @param span the positions that come out, which read the keys of all
+ * @returns [R * T or R * count, d]
+ */
 function block(
   { config, weights }: Model,
   layer: number,
@@ -139,6 +160,7 @@ function block(
   table: Rotary,
   attend: Attend,
   lora?: LoraTensors,
+  span?: Span,
 ): tf.Tensor2D {
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd, rms_norm_eps: eps } = config;
   const at = `model.layers.${layer}`;
@@ -152,23 +174,30 @@ function block(
     if (!lora || !A || !B) return tf.matMul(x, W);
     return adaptedLinear(x, { W, A, B, scale: lora.scale }, frozenInput);
   };
-  /** [R * T, heads * hd] -> [R, heads, T, hd] */
-  const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, T, n, hd]) as tf.Tensor4D;
+  /** [R * n, heads * hd] -> [R, n, heads, hd] */
+  const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, -1, n, hd]) as tf.Tensor4D;
   const headsFirst = (x: tf.Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
+  /** The rows of x [R * T, n] that come out. */
+  const out = (x: tf.Tensor2D) =>
+    span ? (tf.reshape(within(tf.reshape(x, [R, 1, T, -1]), span), [-1, x.shape[1]]) as tf.Tensor2D) : x;
 
   const frozen = layer === 0; // under an adapter: the embedding is not trained
   const normed = norm(x, 'input_layernorm');
-  const q = norm(heads(linear(normed, 'self_attn.q_proj', frozen), H), 'self_attn.q_norm');
+  const q = norm(heads(linear(out(normed), 'self_attn.q_proj', frozen), H), 'self_attn.q_norm');
   const k = norm(heads(linear(normed, 'self_attn.k_proj', frozen), Hkv), 'self_attn.k_norm');
   const v = heads(linear(normed, 'self_attn.v_proj', frozen), Hkv);
-  const mixed = attend(layer, rotate(headsFirst(q), table), rotate(headsFirst(k), table), headsFirst(v));
-  const attended = tf.add<tf.Tensor2D>(
-    x,
-    linear(tf.reshape(headsFirst(mixed), [R * T, H * hd]), 'self_attn.o_proj'),
-  );
+  const queryTable = { ...table, cos: within(table.cos, span), sin: within(table.sin, span) };
+  const mixed = attend(layer, rotate(headsFirst(q), queryTable), rotate(headsFirst(k), table), headsFirst(v));
+  const rows = tf.reshape(headsFirst(mixed), [-1, H * hd]) as tf.Tensor2D;
+  const attended = tf.add<tf.Tensor2D>(out(x), linear(rows, 'self_attn.o_proj'));
   const normed2 = norm(attended, 'post_attention_layernorm');
   const inner = swiglu(linear(normed2, 'mlp.gate_proj'), linear(normed2, 'mlp.up_proj'));
   return tf.add(attended, linear(inner, 'mlp.down_proj'));
+}
+
+/** The positions of a span in x [R, n, T, m]; x itself where there is none. */
+function within(x: tf.Tensor4D, span: Span | undefined): tf.Tensor4D {
+  return span ? tf.slice(x, [0, 0, span.start, 0], [-1, -1, span.count, -1]) : x;
 }
 
 /** `block` with full attention, of which only the input is kept for the gradient (checkpointing.ts). */
@@ -180,14 +209,15 @@ function checkpointedBlock(
   table: Rotary,
   bias: tf.Tensor4D,
   lora: LoraTensors,
+  span: Span | undefined,
 ): tf.Tensor2D {
   const names = Object.keys(lora.weights).filter((name) => name.includes(`.layers.${layer}.`));
   return checkpoint(
     (x, trained, constants) => {
       const [cos, sin, swap, bias] = constants as [tf.Tensor4D, tf.Tensor4D, tf.Tensor2D, tf.Tensor4D];
       const own = Object.fromEntries(names.map((name, i) => [name, trained[i] as tf.Tensor2D]));
-      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, bias);
-      return block(model, layer, x, shape, { cos, sin, swap }, attend, { ...lora, weights: own });
+      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, within(bias, span));
+      return block(model, layer, x, shape, { cos, sin, swap }, attend, { ...lora, weights: own }, span);
     },
     x,
     names.map((name) => lora.weights[name]!),

@@ -11,6 +11,7 @@ import {
   loraConfig,
   loraName,
   type Model,
+  type Span,
   uploadAdapter,
 } from '../../lib/model/index.js';
 import { stream } from '../../lib/random.js';
@@ -100,12 +101,11 @@ function ourLogits(model: Model, lora?: LoraTensors): tf.Tensor3D {
   return logits(model, forward(model, ids, mask, lora));
 }
 
-/** A loss over the real tokens in which every logit has its own weight, so that no gradient cancels. */
-function loss(all: tf.Tensor3D): tf.Scalar {
+/** A loss over the real tokens in which every number has its own weight, so that no gradient cancels. */
+function loss(all: tf.Tensor3D, { start, count }: Span = { start: 0, count: all.shape[1] }): tf.Scalar {
   const random = stream('loss weights');
-  const weights = MASK.flat().flatMap((seen) =>
-    Array.from({ length: all.shape[2] }, () => seen * random.normal()),
-  );
+  const seen = MASK.flatMap((row) => row.slice(start, start + count));
+  const weights = seen.flatMap((seen) => Array.from({ length: all.shape[2] }, () => seen * random.normal()));
   return tf.sum(tf.mul(tf.tanh(all), tf.tensor(weights, all.shape)));
 }
 
@@ -181,6 +181,33 @@ test('gradients agree with finite differences along a random direction', () => {
   model.dispose();
 });
 
+test('a span of positions has the hidden states and gradients of the whole, cut to it', () => {
+  const model = smallModel(4);
+  const lora = uploadAdapter(
+    initAdapter(model, loraConfig({ r: 3 }), stream('span adapter'), 'B', { absolute: 0.2 }),
+  );
+  const [names, values] = [Object.keys(lora.weights), Object.values(lora.weights)];
+  const [ids, mask] = [tf.tensor2d(IDS, undefined, 'int32'), tf.tensor2d(MASK, undefined, 'int32')];
+  const span = { start: 2, count: 3 };
+  const whole = () => tf.slice(forward(model, ids, mask, lora), [0, 2, 0], [-1, 3, -1]);
+  const found = tf.tidy(() => forward(model, ids, mask, lora, { span }).arraySync());
+  assertClose(
+    found,
+    tf.tidy(() => whole().arraySync()),
+    1e-5,
+    'hidden states',
+  );
+  const measured = (hidden: () => tf.Tensor3D) => gradients(names, values, () => loss(hidden(), span));
+  const expected = measured(whole);
+  for (const gradientCheckpointing of [false, true])
+    assertSameGradients(
+      measured(() => forward(model, ids, mask, lora, { span, gradientCheckpointing })),
+      expected,
+    );
+  tf.dispose([ids, mask, lora.weights as Record<string, tf.Tensor>]);
+  model.dispose();
+});
+
 test('gradient checkpointing gives the same gradients from far less memory', () => {
   const { config } = smallModel();
   const deep = initModel({ ...config, num_hidden_layers: 8 }, stream('deep'), 0.3);
@@ -190,11 +217,11 @@ test('gradient checkpointing gives the same gradients from far less memory', () 
   const [R, T] = [4, 24];
   const input = tf.tidy(() => tf.cast(tf.mod(tf.range(0, R * T), 19), 'int32').reshape<tf.Tensor2D>([R, T]));
   const mask = tf.ones<tf.Rank.R2>([R, T]);
-  const measure = (checkpointing: boolean) => {
+  const measure = (gradientCheckpointing: boolean) => {
     const tensors = tf.memory().numTensors;
     const counter = countBytes();
     const grads = gradients(names, values, () => {
-      const all = logits(deep, forward(deep, input, mask, lora, checkpointing));
+      const all = logits(deep, forward(deep, input, mask, lora, { gradientCheckpointing }));
       return tf.mean(tf.square(all)) as tf.Scalar;
     });
     const peak = counter.peak();
