@@ -6,6 +6,7 @@
  * run to their end; on a GPU the queue's time shows up at the read. One thread only: the calling one.
  */
 import * as tf from '@tensorflow/tfjs';
+import { wasmKernels } from '../tensors/wasm-kernels.js';
 
 /** One kind of work. */
 export interface Part {
@@ -27,6 +28,9 @@ interface Frame {
   inner: number;
 }
 
+const LINEAR = 'matMul (linear layers)';
+/** Of lib/kernels, those that are called past TensorFlow.js (model/kernel-cache.ts). */
+const DIRECT_CALLS = ['cachedAttention', 'gatherBlocks', 'product', 'rmsNormalise', 'swiglu'] as const;
 /** Reads and writes of the backend, which are no kernels. */
 const TRANSFERS = ['readSync', 'read', 'write'] as const;
 
@@ -55,7 +59,7 @@ export async function profileKernels(work: () => Promise<void>): Promise<{ parts
       tallies.set(name, tally);
     }
   };
-  const undo = [wrapKernels(time), wrapTransfers(time)];
+  const undo = [wrapKernels(time), wrapTransfers(time), wrapDirectCalls(time)];
   const start = performance.now();
   try {
     await work();
@@ -111,6 +115,20 @@ function wrapTransfers(time: Timer): () => void {
   };
 }
 
+/** Our own wasm kernels, which decoding calls outright. */
+function wrapDirectCalls(time: Timer): () => void {
+  const kernels = wasmKernels() as unknown as Record<string, (...args: number[]) => void> | undefined;
+  if (!kernels) return () => {};
+  const original = DIRECT_CALLS.map((name) => [name, kernels[name]!] as const);
+  for (const [name, kernel] of original)
+    kernels[name] = (...args) => {
+      const [M, N, K] = args.slice(3) as [number, number, number];
+      if (name === 'product') time(LINEAR, 2 * M * N * K, () => kernel(...args));
+      else time(name, 0, () => kernel(...args));
+    };
+  return () => Object.assign(kernels, Object.fromEntries(original));
+}
+
 /** A kernel's name in the table; products of matrices and of batches are told apart and counted. */
 function describe(
   kernelName: string,
@@ -124,17 +142,21 @@ function describe(
   const batch = a.shape.slice(0, -2).reduce((x, y) => x * y, 1);
   const [m, k] = transposeA ? [columns, rows] : [rows, columns];
   const n = b.shape.at(transposeB ? -2 : -1)!;
-  const name = batch > 1 ? 'matMul of batches (attention)' : 'matMul (linear layers)';
+  const name = batch > 1 ? 'matMul of batches (attention)' : LINEAR;
   return { name, flops: 2 * batch * m * k * n };
 }
 
 const GROUPS: readonly { readonly name: string; readonly kernels: RegExp }[] = [
-  { name: 'matMul (linear layers)', kernels: /^matMul \(linear/ },
-  { name: 'matMul of batches (attention)', kernels: /^matMul of batches/ },
+  { name: LINEAR, kernels: /^matMul \(linear/ },
+  {
+    name: 'attention (matMul of batches, kernels)',
+    kernels: /^(matMul of batches.*|Attention|AttentionGrad|cachedAttention)$/,
+  },
   { name: 'softmax, sums, means', kernels: /^(Softmax|Sum|Mean|Max|Min|Cumsum|LogSoftmax|ArgMax|Prod)$/ },
   {
     name: 'copies (transpose, concat, slice, gather)',
-    kernels: /^(Transpose|Concat|ConcatV2|Slice|SplitV|Gather|GatherV2|PadV2|Tile|Cast|OneHot|Fill|Pack)$/,
+    kernels:
+      /^(Transpose|Concat|ConcatV2|Slice|SplitV|Gather|GatherV2|GatherRows|gatherBlocks|PadV2|Tile|Cast|OneHot|Fill|Pack)$/,
   },
   { name: 'no work (reshape, identity)', kernels: /^(Reshape|Identity|ExpandDims|Squeeze)$/ },
   { name: 'to and from the backend', kernels: /^transfer/ },
