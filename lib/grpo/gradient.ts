@@ -6,9 +6,16 @@
  * from the last prompt position. Left out: which rows, which weights, and the optimizer (update.ts).
  */
 import * as tf from '@tensorflow/tfjs';
-import { forward, type LoraTensors, type Model, outputHead, uploadAdapter } from '../model/index.js';
+import {
+  type ForwardOptions,
+  forward,
+  type LoraTensors,
+  type Model,
+  outputHead,
+  uploadAdapter,
+} from '../model/index.js';
 import { type Policy, sharedModel } from '../rollouts/policy.js';
-import { scoreTokens } from '../tensors/logprobs.js';
+import { type ScoreOptions, scoreTokens } from '../tensors/logprobs.js';
 import type { JobFunction } from '../tensors/pool.js';
 import type { NamedArrays } from './adamw.js';
 import { type LossOptions, sequenceLoss } from './loss.js';
@@ -119,10 +126,8 @@ function hostLogProbs(
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
   temperature: number,
 ): Float32Array {
-  return scoreRows(model, lora, rows, {
-    temperature,
-    differentiable: false,
-  }).logProbs.dataSync() as Float32Array;
+  const { logProbs } = scoreRows(model, lora, rows, { temperature, differentiable: false });
+  return logProbs.dataSync() as Float32Array;
 }
 
 /** Where each row's completion lies in the flat [rows x (width - first)] array of scored positions. */
@@ -137,15 +142,7 @@ function scoreRows(
   model: Model,
   lora: LoraTensors | undefined,
   rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
-  {
-    temperature,
-    differentiable,
-    gradientCheckpointing,
-  }: {
-    readonly temperature: number;
-    readonly differentiable: boolean;
-    readonly gradientCheckpointing?: boolean | undefined;
-  },
+  options: Omit<ScoreOptions, 'maxLogits'> & Pick<ForwardOptions, 'gradientCheckpointing'>,
 ) {
   const { width, first, scored, start } = layout(rows);
   const ids = rows.map((r) => pad([...r.promptIds, ...r.completionIds], width));
@@ -156,6 +153,7 @@ function scoreRows(
   const input = tf.tensor2d(ids, shape, 'int32');
   // Position t predicts token t + 1: not asked for are the last one and those before the first completion.
   const span = { start: first - 1, count: scored };
+  const { gradientCheckpointing, temperature, differentiable } = options;
   const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, { gradientCheckpointing, span });
   const targets = tf.tensor1d(
     ids.flatMap((row) => row.slice(first)),

@@ -2,8 +2,9 @@
  * The Qwen3 transformer: token ids in, hidden states and logits out, differentiable in the base's weights and in
  * a LoRA adapter's (arXiv 2505.09388; layers as in transformers' Qwen3ForCausalLM).
  *
- * Linear weights lie in memory as [in, out], transposed against the file: wasm multiplies fast only when both
- * matrices are rank 2 and untransposed. Left out: the KV cache (cache.ts), files (checkpoint.ts).
+ * Linear weights lie in memory as [in, out], transposed against the file, so that a layer is x W. Modules that read
+ * the same input are not joined here: their products run at the machine's rate one by one, and TensorFlow.js would
+ * copy to take the joined result apart. Left out: the KV cache (cache.ts), files (checkpoint.ts).
  */
 import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
@@ -68,7 +69,7 @@ export interface ForwardOptions {
  * The final, normalised hidden states.
  * @param ids [R, T] int32
  * @param attentionMask [R, T], 1 at real tokens and 0 at padding, left or right; padding changes no real token
- * @param lora added unmerged, so that gradients reach it
+ * @param lora differentiable; merged into the weights for this call alone (linear.ts)
  * @returns [R, T or the span's count, d]; rows of padding are finite and mean nothing
  */
 export function forward(
