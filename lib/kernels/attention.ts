@@ -42,7 +42,8 @@ function seenProduct(a: usize, packed: usize, c: usize, limits: usize, T: i32, S
   for (let t = 0; t < T; t += 4) {
     const rows = min(4, T - t);
     const N = min(S, panels(widest(limits + <usize>(t * 4), rows)));
-    product(a + <usize>(t * hd * 4), packed, c + <usize>(t * S * 4), rows, N, hd, hd * 4, 4, S * 4, hd * 32, false);
+    const from = a + <usize>(t * hd * 4);
+    product(from, packed, c + <usize>(t * S * 4), rows, N, hd, hd * 4, 4, S * 4, hd * 32, false);
   }
 }
 
@@ -51,7 +52,8 @@ function mixProduct(a: usize, packed: usize, c: usize, limits: usize, T: i32, S:
   for (let t = 0; t < T; t += 4) {
     const rows = min(4, T - t);
     const K = widest(limits + <usize>(t * 4), rows);
-    product(a + <usize>(t * S * 4), packed, c + <usize>(t * hd * 4), rows, hd, K, S * 4, 4, hd * 4, S * 32, false);
+    const from = a + <usize>(t * S * 4);
+    product(from, packed, c + <usize>(t * hd * 4), rows, hd, K, S * 4, 4, hd * 4, S * 32, false);
   }
 }
 

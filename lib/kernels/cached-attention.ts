@@ -143,7 +143,8 @@ export function cachedAttention(
     for (let h: usize = 0; h < <usize>Hkv; h++) {
       const place = <usize>position * bytes;
       rotateHead(keys + h * bytes, cos + angle, sin + angle, k + place, hd >> 1, 1);
-      for (let at: usize = 0; at < bytes; at += 16) v128.store(v + place + at, v128.load(values + h * bytes + at));
+      const value = values + h * bytes;
+      for (let at: usize = 0; at < bytes; at += 16) v128.store(v + place + at, v128.load(value + at));
       for (let g = 0; g < group; g += 2) {
         // An odd query out is done twice, into the same places.
         const head = h * <usize>group + <usize>g;
@@ -151,7 +152,14 @@ export function cachedAttention(
         const q = qkv + head * bytes;
         const nextQ = qkv + next * bytes;
         for (let s = 0; s < count; s += 4)
-          scoreFour(q, nextQ, k + <usize>s * bytes, bytes, scores + <usize>(s * 4), nextScores + <usize>(s * 4));
+          scoreFour(
+            q,
+            nextQ,
+            k + <usize>s * bytes,
+            bytes,
+            scores + <usize>(s * 4),
+            nextScores + <usize>(s * 4),
+          );
         const scale: f32 = 1 / expRow(scores, count);
         const nextScale: f32 = 1 / expRow(nextScores, count);
         mix(scores, nextScores, v, count, bytes, scale, nextScale, out + head * bytes, out + next * bytes);

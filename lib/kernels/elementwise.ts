@@ -26,7 +26,8 @@ function inverseRms(x: usize, n: i32, eps: f32): f32 {
 // @ts-ignore: decorator
 @inline
 function scaleStep(x: usize, weight: usize, y: usize, at: usize, inverse: v128, count: i32): void {
-  storePart(y + at, f32x4.mul(f32x4.mul(loadPart(x + at, count), inverse), loadPart(weight + at, count)), count);
+  const scaled = f32x4.mul(loadPart(x + at, count), inverse);
+  storePart(y + at, f32x4.mul(scaled, loadPart(weight + at, count)), count);
 }
 
 /** y = x / rms(x) * weight over rows of n numbers. */
@@ -221,7 +222,7 @@ export function swigluGrad(gate: usize, up: usize, dy: usize, dGate: usize, dUp:
   if (i < n) swigluGradStep(gate, up, dy, dGate, dUp, <usize>(i * 4), n - i);
 }
 
-/** y = the blocks of `bytes` of a table at whole-number indices, `stride` bytes apart there and `target` in y. */
+/** y = a table's blocks of `bytes` at whole-number indices; `stride` bytes from block to block, `target` in y. */
 export function gatherBlocks(
   table: usize,
   indices: usize,

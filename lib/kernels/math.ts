@@ -1,7 +1,8 @@
 /** What several kernels share: four exponentials at once, a logarithm, sums across lanes. */
 
 /**
- * e^x in four lanes; relative error below 2e-7. x is clamped to what float32 can hold: below -87.3 the result is about 1e-38.
+ * e^x in four lanes; relative error below 2e-7. x is clamped to what float32 can hold: below -87.3 the result is
+ * about 1e-38.
  * Cephes' expf: x = n ln 2 + r, a polynomial in r, times 2^n.
  */
 // @ts-ignore: decorator
@@ -94,8 +95,8 @@ export function log(x: f32): f32 {
 }
 
 /**
- * A row of numbers x to e^(x - largest), and next to nothing from `count` to the next multiple of four, where x must have
- * room; returns their sum.
+ * A row of numbers x to e^(x - largest), and next to nothing from `count` to the next multiple of four, where x
+ * must have room; returns their sum.
  */
 export function expRow(x: usize, count: i32): f32 {
   const end = x + <usize>(((count + 3) & ~3) * 4);

@@ -100,8 +100,8 @@ export class KernelCache implements KVCache {
   }
 
   dispose(): void {
-    tf.dispose([this.#weights.packed, ...this.#weights.norms]);
-    this.#disposeState();
+    tf.dispose([this.#weights.packed, ...this.#weights.norms, this.#angles.cos, this.#angles.sin]);
+    this.#disposeRows();
     this.#blocks = [];
     this.#positions = [];
   }
@@ -201,16 +201,17 @@ export class KernelCache implements KVCache {
         this.#copy(address(block[part]), before, heads, address(next[part]), capacity, longest);
       return next;
     });
-    this.#disposeState();
+    this.#disposeRows();
     this.#blocks = blocks;
-    this.#capacity = capacity;
-    this.#angles = makeAngles(this.#config, capacity);
     this.#work = makeWorkspace(this.#kernels, this.#config, rows.length, capacity);
+    if (capacity === before) return;
+    tf.dispose([this.#angles.cos, this.#angles.sin]);
+    this.#angles = makeAngles(this.#config, capacity);
+    this.#capacity = capacity;
   }
 
-  #disposeState(): void {
+  #disposeRows(): void {
     tf.dispose([...this.#blocks.flatMap(({ k, v }) => [k, v]), this.#work.memory]);
-    tf.dispose([this.#angles.cos, this.#angles.sin]);
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Our own kernels for the wasm backend (lib/kernels, AssemblyScript, SIMD), working in the backend's memory: loaded
- * here, and called by address. kernels.ts puts some behind TensorFlow.js operations; model/kernel-cache.ts calls them outright,
- * because a call costs nanoseconds and an operation of TensorFlow.js microseconds.
+ * here, and called by address. kernels.ts puts some behind TensorFlow.js operations; model/kernel-cache.ts calls them
+ * outright, because a call costs nanoseconds and an operation of TensorFlow.js microseconds.
  *
  * Left out: other backends, where there are none; checks of shapes, which are the callers'.
  */
