@@ -35,6 +35,13 @@ interface LayerWeights {
 /** One layer's past: keys and values [R Hkv, L, hd]. */
 export type Block = { readonly k: tf.Tensor3D; readonly v: tf.Tensor3D };
 
+/** @throws RangeError on a row that is not there */
+export function checkRows(rows: readonly number[], count: number): void {
+  for (const row of rows)
+    if (!Number.isInteger(row) || row < 0 || row >= count)
+      throw new RangeError(`row ${row} is not in the cache: allowed are 0 to ${count - 1}`);
+}
+
 /** Joins and folds a model's weights; the caller disposes of them (`flatten` lists them). */
 export function joinWeights({ config, weights }: Model): DecodingWeights {
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
@@ -136,10 +143,14 @@ export interface DecodeInputs {
 
 /**
  * Decodes some tokens per row.
- * @returns each layer's past with the keys and values of the tokens that were read: the last one that was chosen
- *   is not among them
+ * @returns each layer's past with the keys and values of the tokens that were read (the last one that was chosen is
+ *   not among them), and the bias of that past
  */
-export function decodeBlock(config: ModelConfig, inputs: DecodeInputs, steps: number): Block[] {
+export function decodeBlock(
+  config: ModelConfig,
+  inputs: DecodeInputs,
+  steps: number,
+): { long: Block[]; bias: tf.Tensor3D } {
   const { weights, long, bias, positions } = inputs;
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
   const recent = long.map(() => ({ k: [] as tf.Tensor3D[], v: [] as tf.Tensor3D[] }));
@@ -163,10 +174,13 @@ export function decodeBlock(config: ModelConfig, inputs: DecodeInputs, steps: nu
     });
     ids = inputs.next(tf.matMul(normalise(x), weights.head), step);
   }
-  return long.map(({ k, v }, layer) => {
+  const longer = long.map(({ k, v }, layer) => {
     const now = past(recent[layer]!);
     return { k: join([k, now.k]), v: join([v, now.v]) };
   });
+  // What was read just now is seen by everybody.
+  const seen = tf.tile(tf.mul(tf.slice(bias, [0, 0, 0], [-1, 1, 1]), 0), [1, 1, steps]) as tf.Tensor3D;
+  return { long: longer, bias: tf.concat([bias, seen], 2) };
 
   function normalise<T extends tf.Tensor>(y: T): T {
     return rmsNormalise(y, config.rms_norm_eps);

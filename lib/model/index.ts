@@ -1,4 +1,5 @@
 /** The room's public face: the Qwen3 transformer, its cache, LoRA adapters, and their files. */
+export * from './block-cache.js';
 export * from './blocks.js';
 export * from './cache.js';
 export * from './checkpoint.js';

@@ -9,6 +9,7 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import type { WasmKernels } from '../tensors/wasm-kernels.js';
+import { type Block, checkRows } from './blocks.js';
 import type { KVCache } from './cache.js';
 import type { ModelConfig } from './config.js';
 import { rotary } from './operations.js';
@@ -19,22 +20,9 @@ const ROOM = 64;
 /** Bytes of a number. */
 const WORD = 4;
 
-/** Keys and values of one layer over the prompts, [R, Hkv, T, hd], rotated. */
-export interface PromptBlock {
-  readonly k: tf.Tensor4D;
-  readonly v: tf.Tensor4D;
-}
-
 /** Whether the kernels can decode this model. */
 export function kernelsFit(config: ModelConfig): boolean {
   return config.head_dim % 8 === 0 && config.hidden_size % 4 === 0;
-}
-
-/** @throws RangeError on a row that is not there */
-export function checkRows(rows: readonly number[], count: number): void {
-  for (const row of rows)
-    if (!Number.isInteger(row) || row < 0 || row >= count)
-      throw new RangeError(`row ${row} is not in the cache: allowed are 0 to ${count - 1}`);
 }
 
 /** The state of a batch that is being decoded by kernels. */
@@ -52,12 +40,12 @@ export class KernelCache implements KVCache {
   #length: number;
 
   /**
-   * @param blocks one per layer, still the caller's
+   * @param blocks one per layer, [R Hkv, T, hd], still the caller's
    * @param counts real tokens of each row, the last ones of its T
    */
-  constructor(kernels: WasmKernels, model: Model, blocks: readonly PromptBlock[], counts: readonly number[]) {
+  constructor(kernels: WasmKernels, model: Model, blocks: readonly Block[], counts: readonly number[]) {
     const { config } = model;
-    const T = blocks[0]!.k.shape[2];
+    const T = blocks[0]!.k.shape[1];
     this.#kernels = kernels;
     this.#config = config;
     this.#weights = packWeights(kernels, model);

@@ -1,22 +1,21 @@
 /**
- * A batch of rows that are being decoded: prompts in, tokens out, rows leave. Two ways behind one interface, chosen by
- * the backend: native TensorFlow decodes several tokens per call, all of it one graph (model/blocks.ts); elsewhere
- * every token is a call on the cache of model/cache.ts.
+ * A batch of rows that are being decoded: prompts in, tokens out, rows leave. With a cache of
+ * blocks a call decodes several tokens, on native TensorFlow as one graph (tensors/graph.ts); our own wasm kernels
+ * cost nothing to call, and decode one.
  *
  * Only ids and log-probs come back to the host. Left out: when a row has ended (generate.ts).
  */
 import * as tf from '@tensorflow/tfjs';
 import {
   type Block,
+  BlockCache,
   type DecodingWeights,
   decodeBlock,
   decodeStep,
   flatten,
-  joinWeights,
   type Model,
   type ModelConfig,
   prefill,
-  prefillBlocks,
   unflatten,
 } from '../model/index.js';
 import { asGraph, type TensorFunction } from '../tensors/graph.js';
@@ -74,14 +73,25 @@ export function startDecoder(
   const mask = tf.tensor2d(ids.map((row) => [...padding(row).fill(0), ...row.map(() => 1)]));
   const choice = choiceOf(options);
   const scalars = choiceScalars(options);
-  const start = tf.getBackend() === 'tensorflow' ? startBlocks : startSteps;
-  const { logits, decoder } = start(model, input, mask, choice, scalars);
-  decoder.keep(copies);
-  const first = tf.tidy(() => {
-    const rows = tf.gather(logits, tf.tensor1d([...copies], 'int32'));
-    return download(sampleTokens(rows, tf.tensor2d(uniforms, [copies.length, 1]), choice, scalars));
-  });
+  const { logits, cache } = prefill(model, input, mask);
+  tf.dispose([input, mask]);
+  cache.keep(copies);
+  const draw = (from: tf.Tensor2D, shares: Float32Array): Drawn =>
+    tf.tidy(() => download(sampleTokens(from, tf.tensor2d(shares, [cache.rows, 1]), choice, scalars)));
+  const first = tf.tidy(() => draw(tf.gather(logits, tf.tensor1d([...copies], 'int32')), uniforms));
   logits.dispose();
+  const decoder: Decoder = {
+    tokensPerCall: cache instanceof BlockCache ? TOKENS_PER_CALL : 1,
+    next: (lastIds, shares) =>
+      cache instanceof BlockCache
+        ? nextBlock(cache, lastIds, shares, choice, scalars)
+        : tf.tidy(() => draw(decodeStep(cache, lastIds), shares)),
+    keep: (rows) => cache.keep(rows),
+    dispose() {
+      cache.dispose();
+      tf.dispose([scalars.inverseTemperature, scalars.topP]);
+    },
+  };
   return { first, decoder };
 }
 
@@ -89,98 +99,38 @@ function download({ ids, logProbs }: { ids: tf.Tensor; logProbs: tf.Tensor }) {
   return { ids: ids.dataSync<'int32'>() as Int32Array, logProbs: logProbs.dataSync() as Float32Array };
 }
 
-/** What both ways start from. */
-type Start = (
-  model: Model,
-  ids: tf.Tensor2D,
-  mask: tf.Tensor2D,
-  choice: Choice,
-  scalars: ChoiceScalars,
-) => { logits: tf.Tensor2D; decoder: Decoder };
-
-const startSteps: Start = (model, ids, mask, choice, scalars) => {
-  const { logits, cache } = prefill(model, ids, mask);
-  tf.dispose([ids, mask]);
-  const decoder: Decoder = {
-    tokensPerCall: 1,
-    next: (lastIds, uniforms) =>
-      tf.tidy(() => {
-        const rows = decodeStep(model, cache, lastIds);
-        return download(sampleTokens(rows, tf.tensor2d(uniforms, [lastIds.length, 1]), choice, scalars));
-      }),
-    keep: (rows) => cache.keep(rows),
-    dispose() {
-      cache.dispose();
-      tf.dispose([scalars.inverseTemperature, scalars.topP]);
-    },
-  };
-  return { logits, decoder };
-};
-
 /**
  * A call's fixed cost is shared by so many tokens; a row that ends inside computes the rest in vain, and their keys
  * are attended to in a block of their own, so more is not better.
  */
 const TOKENS_PER_CALL = 8;
 
-const startBlocks: Start = (model, ids, mask, choice, scalars) => {
-  const weights = joinWeights(model);
-  const weightList = flatten(weights);
-  const started = prefillBlocks(model, ids, mask);
-  const state = { long: started.long, bias: started.bias };
-  // A row's next position is the number of its real tokens.
-  let positions = Array.from(tf.tidy(() => tf.sum(mask, 1).dataSync()));
-  tf.dispose([ids, mask]);
-  const decode = decodingGraph(model.config, choice, weights);
-  const replace = (long: Block[], bias: tf.Tensor3D) => {
-    tf.dispose([state.bias, ...state.long.flatMap(({ k, v }) => [k, v])]);
-    Object.assign(state, { long, bias });
-  };
-  const decoder: Decoder = {
-    tokensPerCall: TOKENS_PER_CALL,
-    next(lastIds, uniforms) {
-      const R = lastIds.length;
-      const own = [
-        tf.tensor1d([...lastIds], 'int32'),
-        tf.tensor2d(positions, [R, 1]),
-        tf.tensor2d(uniforms, [R, TOKENS_PER_CALL]),
-      ];
-      const inputs = [
-        ...own,
-        state.bias,
-        scalars.inverseTemperature,
-        scalars.topP,
-        ...state.long.flatMap(({ k, v }) => [k, v]),
-        ...weightList,
-      ];
-      const [drawnIds, logProbs, longer, ...blocks] = decode(inputs);
-      const drawn = download({ ids: drawnIds!, logProbs: logProbs! });
-      tf.dispose([...own, drawnIds!, logProbs!]);
-      replace(asBlocks(blocks), longer as tf.Tensor3D);
-      positions = positions.map((position) => position + TOKENS_PER_CALL);
-      return drawn;
-    },
-    keep(rows) {
-      const kept = tf.tidy(() => {
-        const indices = tf.tensor1d([...rows], 'int32');
-        /** Rank 2 is gathered in one copy per row. */
-        const pick = (x: tf.Tensor3D) => {
-          const flat = tf.gather(tf.reshape(x, [positions.length, -1]), indices);
-          return tf.reshape(flat, [-1, x.shape[1], x.shape[2]]) as tf.Tensor3D;
-        };
-        const long = state.long.map(({ k, v }) => ({ k: pick(k), v: pick(v) }));
-        return { long, bias: pick(state.bias) };
-      });
-      replace(kept.long, kept.bias);
-      positions = rows.map((row) => positions[row]!);
-    },
-    dispose() {
-      const past = state.long.flatMap(({ k, v }) => [k, v]);
-      tf.dispose([state.bias, ...past, scalars.inverseTemperature, scalars.topP, ...weightList]);
-    },
-  };
-  return { logits: started.logits, decoder };
-};
+function nextBlock(
+  cache: BlockCache,
+  lastIds: readonly number[],
+  uniforms: Float32Array,
+  choice: Choice,
+  { inverseTemperature, topP }: ChoiceScalars,
+): Drawn {
+  const own = [
+    tf.tensor1d([...lastIds], 'int32'),
+    cache.positions(),
+    tf.tensor2d(uniforms, [cache.rows, TOKENS_PER_CALL]),
+  ];
+  const decode = decodingGraph(cache.config, choice, cache.weights);
+  const [ids, logProbs, bias, ...long] = decode([
+    ...own,
+    cache.bias,
+    inverseTemperature,
+    topP,
+    ...cache.long.flatMap(({ k, v }) => [k, v]),
+    ...flatten(cache.weights),
+  ]);
+  const drawn = download({ ids: ids!, logProbs: logProbs! });
+  tf.dispose([...own, ids!, logProbs!]);
+  cache.advance(asBlocks(long), bias as tf.Tensor3D);
+  return drawn;
+}
 
 function asBlocks(list: readonly tf.Tensor[]): Block[] {
   return Array.from({ length: list.length / 2 }, (_, i) => ({
@@ -205,7 +155,7 @@ function decodingGraph(config: ModelConfig, choice: Choice, weights: DecodingWei
   return graph;
 }
 
-/** Inputs and outputs in the order in which `next` gives and takes them. */
+/** Inputs and outputs in the order in which `nextBlock` gives and takes them. */
 function decodingFunction(config: ModelConfig, choice: Choice): TensorFunction {
   const blocksOf = 2 * config.num_hidden_layers;
   return (inputs) =>
@@ -220,7 +170,7 @@ function decodingFunction(config: ModelConfig, choice: Choice): TensorFunction {
       ];
       const shares = tf.split(uniforms, TOKENS_PER_CALL, 1) as tf.Tensor2D[];
       const drawn: { ids: tf.Tensor1D; logProbs: tf.Tensor1D }[] = [];
-      const long = decodeBlock(
+      const after = decodeBlock(
         config,
         {
           weights: unflatten(inputs.slice(6 + blocksOf)),
@@ -240,13 +190,11 @@ function decodingFunction(config: ModelConfig, choice: Choice): TensorFunction {
           xs.map((x) => tf.reshape(x, [-1, 1]) as tf.Tensor2D),
           1,
         );
-      // What was read just now is seen by everybody.
-      const seen = tf.tile(tf.mul(tf.slice(bias, [0, 0, 0], [-1, 1, 1]), 0), [1, 1, TOKENS_PER_CALL]);
       return [
         columns(drawn.map(({ ids }) => ids)),
         columns(drawn.map(({ logProbs }) => logProbs)),
-        tf.concat([bias, seen], 2),
-        ...long.flatMap(({ k, v }) => [k, v]),
+        after.bias,
+        ...after.long.flatMap(({ k, v }) => [k, v]),
       ];
     });
 }

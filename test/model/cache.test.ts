@@ -44,7 +44,7 @@ test('decoding 40 tokens with a cache gives the logits of the full forward pass,
       row.push(tokenAt(r, step));
       return row.at(-1)!;
     });
-    const out = decodeStep(model, cache, next);
+    const out = decodeStep(cache, next);
     last = out.arraySync() as number[][];
     out.dispose();
   }
@@ -62,7 +62,7 @@ test('keep drops rows, reorders them, and makes one prompt into several rows', (
   const rows = PROMPTS.map((p) => [...p]);
   const step = (tokens: number[]) => {
     for (const [r, token] of tokens.entries()) rows[r]!.push(token);
-    const out = decodeStep(model, cache, tokens);
+    const out = decodeStep(cache, tokens);
     const found = out.arraySync() as number[][];
     out.dispose();
     const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
@@ -76,7 +76,7 @@ test('keep drops rows, reorders them, and makes one prompt into several rows', (
     step(picked.map((r) => r + 4));
   }
   assert.throws(() => cache.keep([1]), /row 1 is not in the cache: allowed are 0 to 0/);
-  assert.throws(() => decodeStep(model, cache, [1, 2]), /2 token ids for 1 rows/);
+  assert.throws(() => decodeStep(cache, [1, 2]), /2 token ids for 1 rows/);
   cache.dispose();
   assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
   model.dispose();
@@ -86,8 +86,8 @@ test("the cache outlives the caller's tidy", () => {
   const model = smallModel();
   const { logits, cache } = start(model);
   logits.dispose();
-  const first = tf.tidy(() => decodeStep(model, cache, [1, 2, 3]).arraySync() as number[][]);
-  const second = tf.tidy(() => decodeStep(model, cache, [4, 5, 6]).arraySync() as number[][]);
+  const first = tf.tidy(() => decodeStep(cache, [1, 2, 3]).arraySync() as number[][]);
+  const second = tf.tidy(() => decodeStep(cache, [4, 5, 6]).arraySync() as number[][]);
   assert.throws(() => assertClose(first, second, 1e-3));
   cache.dispose();
   model.dispose();
@@ -124,7 +124,7 @@ test('other head sizes and groups, over more tokens than a cache first has room 
         rows.splice(0, 3, rows[2]!, rows[0]!);
         next.splice(0, 3, next[2]!, next[0]!);
       }
-      const out = decodeStep(model, cache, next);
+      const out = decodeStep(cache, next);
       const found = out.arraySync() as number[][];
       out.dispose();
       if (step % 12 !== 2) continue;
@@ -145,7 +145,6 @@ test("on wasm a row's logits are the same bits whatever rows are around it", () 
     started.cache.keep(rows);
     const out = [1, 2, 3].map((token) => {
       const step = decodeStep(
-        model,
         started.cache,
         rows.map((row) => row + token),
       );
