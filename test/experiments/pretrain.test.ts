@@ -15,7 +15,7 @@ import { loadTokenizer } from '../../lib/text/index.js';
 import { scratch } from './support.js';
 
 before(async () => {
-  await initBackend('wasm');
+  await initBackend();
 });
 
 const configOf = (maxSteps: number) =>

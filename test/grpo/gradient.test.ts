@@ -22,7 +22,7 @@ let base: string;
 let adapter: Adapter;
 let policy: Policy;
 before(async () => {
-  await initBackend('wasm');
+  await initBackend();
   base = tinyBase();
   adapter = tinyAdapter(base, 'x');
   policy = { base, adapter };

@@ -16,7 +16,7 @@ import { scratch } from '../support/tiny.js';
 
 let world: World;
 before(async () => {
-  world = await openWorld({ backend: 'wasm', workers: 0 });
+  world = await openWorld({ workers: 0 });
 });
 after(() => world.pool.close());
 

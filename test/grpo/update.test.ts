@@ -24,7 +24,7 @@ import { sample, tinyAdapter, tinyBase } from '../support/tiny.js';
 const pool = createPool(0);
 let base: string;
 before(async () => {
-  await initBackend('wasm');
+  await initBackend();
   base = tinyBase();
 });
 
