@@ -159,6 +159,7 @@ const GROUPS: readonly { readonly name: string; readonly kernels: RegExp }[] = [
       /^(Transpose|Concat|ConcatV2|Slice|SplitV|Gather|GatherV2|GatherRows|gatherBlocks|PadV2|Tile|Cast|OneHot|Fill|Pack)$/,
   },
   { name: 'no work (reshape, identity)', kernels: /^(Reshape|Identity|ExpandDims|Squeeze)$/ },
+  { name: 'one graph (products, norms, attention, drawing)', kernels: /^Graph$/ },
   { name: 'to and from the backend', kernels: /^transfer/ },
   { name: 'JavaScript (tape, shapes, plain numbers)', kernels: /^JavaScript$/ },
 ];

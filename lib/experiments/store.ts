@@ -36,7 +36,7 @@ export interface RunIdentity {
 }
 
 /** Raised when prompts, parser, verifier or training change what a run of the same config results in. */
-export const RESULTS_VERSION = 1;
+export const RESULTS_VERSION = 2;
 
 export interface RunFolder {
   readonly id: string;
