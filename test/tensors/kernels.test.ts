@@ -3,6 +3,7 @@
  * operations and their gradients against stock operations.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import { attention, attentionBias, rmsNorm, rotary, rotate, swiglu } from '../../lib/model/operations.js';
@@ -263,4 +264,23 @@ test('a clone shares its numbers and outlives what it was cloned from', () => {
   assert.deepEqual(clone.arraySync(), [1, 2, 3]);
   tf.dispose([clone, other]);
   assert.equal(tf.memory().numDataBuffers, before.numDataBuffers);
+});
+
+test("the module brings no memory, data or globals of its own: the memory it works in is the backend's", () => {
+  const bytes = readFileSync(new URL('../../lib/kernels.wasm', import.meta.url));
+  const sections = new Set<number>();
+  for (let at = 8; at < bytes.length; ) {
+    sections.add(bytes[at++]!);
+    let size = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++]!;
+      size |= (byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    at += size;
+  }
+  // Section numbers: WebAssembly core specification, 5.5.2.
+  const [imports, memory, globals, start, data] = [2, 5, 6, 8, 11];
+  assert.ok(sections.has(imports));
+  for (const id of [memory, globals, start, data]) assert.ok(!sections.has(id), `section ${id}`);
 });
