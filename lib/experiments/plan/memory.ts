@@ -1,15 +1,17 @@
 /**
  * What a run will hold at once, part by part and phase by phase, from configs alone: no weights are needed.
  *
- * A process holds the base once where one backend uses every core (native), and on wasm once per worker and once
- * in the main thread, each in a heap of its own. What a thread needs beside it stands in activations.ts. Left
- * out: what a machine has (machine.ts), whether it suffices (check.ts), tokens shorter than the longest: every
- * figure is the peak with the longest prompt and completion, reached or not.
+ * Every thread that computes has a backend's memory of its own with the base in it, and so has the main thread beside
+ * its workers; what a thread needs on top stands in sampling.ts and training.ts. Left out: what a machine has
+ * (machine.ts), whether it suffices (check.ts), tokens short of the longest: every figure is the peak with the longest
+ * prompt and completion, reached or not.
  */
 import { adapterShapes, countParameters, type ModelConfig, parameterShapes } from '../../model/index.js';
 import type { BackendName } from '../../tensors/backend.js';
 import type { EvalConfig, RunConfig } from '../config.js';
-import { samplingParts, trainingParts } from './activations.js';
+import { samplingParts } from './sampling.js';
+import { trainingParts } from './training.js';
+import type { ThreadPart } from './widths.js';
 
 /** Where a run happens and what its config does not say. */
 export interface PlanSetup {
@@ -55,7 +57,7 @@ export interface MemoryPlan {
     readonly model: ModelConfig;
     readonly run: PlannedRun;
     readonly setup: PlanSetup;
-    readonly evaluation: Pick<EvalConfig, 'problems'> | undefined;
+    readonly evaluation: Pick<EvalConfig, 'problems' | 'topP'> | undefined;
   };
   readonly phases: readonly Phase[];
   /** The phase in which the process is largest. */
@@ -63,16 +65,14 @@ export interface MemoryPlan {
 }
 
 /** What is planned: a run without its seed. */
-export type PlannedRun = Omit<RunConfig, 'seed'> & {
-  readonly grpo: { readonly gradientCheckpointing?: boolean };
-};
+export type PlannedRun = Omit<RunConfig, 'seed'>;
 
 /**
  * Memory of Node, the library and the backend before any model: measured on Linux, x86_64, as the peak resident
  * size of a process (and of each worker thread in it) that has loaded everything and computed nothing.
  */
 const RUNTIME: Record<'wasm' | 'native', { readonly process: number; readonly worker: number }> = {
-  wasm: { process: 230e6, worker: 45e6 },
+  wasm: { process: 230e6, worker: 50e6 },
   native: { process: 520e6, worker: 55e6 },
 };
 
@@ -81,7 +81,7 @@ export function planMemory(
   model: ModelConfig,
   run: PlannedRun,
   setup: PlanSetup,
-  evaluation?: Pick<EvalConfig, 'problems'>,
+  evaluation?: Pick<EvalConfig, 'problems' | 'topP'>,
 ): MemoryPlan {
   const context = model.max_position_embeddings;
   if (setup.promptTokens >= context)
@@ -90,25 +90,34 @@ export function planMemory(
   const threads = Math.max(1, setup.workers);
   const rollouts = 2 * run.grpo.numGenerations * run.problemsPerStep;
   const always = [...runtimeParts(setup), baseWeights(model, setup), ...trainees(model, run, setup)];
-  const inThreads = (parts: readonly Omit<Part, 'copies'>[], batches: number): Part[] =>
+  const inThreads = (parts: readonly ThreadPart[], batches: number): Part[] =>
     parts.map((part) => ({ ...part, copies: Math.min(threads, batches) }));
-
-  const sampling = (name: 'sampling' | 'evaluation', requests: number): Phase => {
+  const sampling = (name: 'sampling' | 'evaluation', requests: number, topP: number): Phase => {
     const rows = Math.min(run.generationBatchSize, requests);
     const shape = { rows, prompt: setup.promptTokens, completion };
-    const parts = samplingParts(model, setup.adapters > 0 ? run.lora : undefined, shape, setup.backend);
+    const lora = setup.adapters > 0 ? run.lora : undefined;
+    const parts = samplingParts(model, lora, shape, topP, setup.backend);
     return phase(name, [...always, ...inThreads(parts, Math.ceil(requests / rows))]);
   };
-  const phases = [phase('loading', [...always, ...inThreads(largestTensor(model), threads)])];
+  // The main thread reads the base first; each worker does at its first job.
+  const alone = { ...setup, workers: 0 };
+  const phases = [
+    phase('loading', [
+      ...runtimeParts(alone),
+      baseWeights(model, alone),
+      ...inThreads([largestTensor(model)], 1),
+    ]),
+  ];
   if (setup.adapters > 0) {
-    phases.push(sampling('sampling', rollouts / (setup.adapters === 2 ? 2 : 1)));
+    phases.push(sampling('sampling', setup.adapters === 2 ? rollouts / 2 : rollouts, 1));
     const rows = Math.min(run.grpo.perDeviceTrainBatchSize, rollouts);
     const batches = Math.ceil(rollouts / rows);
     const shape = { rows, prompt: setup.promptTokens, completion };
-    const own = inThreads(trainingParts(model, run.lora, shape, run.grpo, setup.backend), batches);
-    phases.push(phase('training', [...always, ...own, gradients(model, run, batches)]));
+    const { gradientCheckpointing } = run.grpo;
+    const own = trainingParts(model, run.lora, shape, gradientCheckpointing, setup.backend);
+    phases.push(phase('training', [...always, ...inThreads(own, batches), gradients(model, run, batches)]));
   }
-  if (evaluation) phases.push(sampling('evaluation', evaluation.problems));
+  if (evaluation) phases.push(sampling('evaluation', evaluation.problems, evaluation.topP));
   const peak = phases.reduce((a, b) => (b.process > a.process ? b : a));
   return { inputs: { model, run, setup, evaluation }, phases, peak };
 }
@@ -145,12 +154,11 @@ function baseWeights(model: ModelConfig, { workers }: PlanSetup): Part {
   };
 }
 
-/** While a model is read one tensor at a time is there twice in the backend, and as the file's bytes beside it. */
-function largestTensor(model: ModelConfig): Omit<Part, 'copies'>[] {
+/** A model is read one tensor at a time, as the file's bytes and then as numbers. */
+function largestTensor(model: ModelConfig): ThreadPart {
   const largest = Math.max(...[...parameterShapes(model).values()].map((s) => s.reduce((a, b) => a * b, 1)));
-  return [
-    { name: 'largest tensor, read', bytes: 4 * largest, space: 'host', formula: `${largest} numbers x 4` },
-  ];
+  const formula = `${largest} numbers x 4`;
+  return { name: 'largest tensor, read', bytes: 4 * largest, space: 'host', formula };
 }
 
 /** Bytes of one adapter's matrices. */
