@@ -1,7 +1,7 @@
 /** The command `reproduce` as a process: what it says to wrong options, and a small run from end to end, twice. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readResults } from '../../lib/experiments/saved.js';
@@ -27,6 +27,18 @@ test('wrong options end with code 1 and one message that says what is allowed', 
     assert.match(stderr, message);
     assert.doesNotMatch(stderr, /^\s+at /m, 'no stack trace');
   }
+});
+
+test('--plan says what a run will need and how long it will take, and writes nothing', () => {
+  const out = scratch();
+  const { status, stdout, stderr } = reproduce('--plan', '--preset', 'smoke', '--out', out, '--workers', '0');
+  assert.equal(status, 0, stderr);
+  assert.match(
+    stdout,
+    /memory: at most .*\nin the .* backend: loading .*\ndisk: .*\nplan: 3 training runs of 2 steps/,
+  );
+  assert.match(stdout, /\| phase \| part \| MiB \| copies \| MiB in all \| how \|/);
+  assert.deepEqual(readdirSync(out), []);
 });
 
 test('a small run from end to end; a second call reads what is finished', () => {

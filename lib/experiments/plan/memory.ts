@@ -5,6 +5,20 @@
  * its workers; what a thread needs on top stands in sampling.ts and training.ts. Left out: what a machine has
  * (machine.ts), whether it suffices (check.ts), tokens short of the longest: every figure is the peak with the longest
  * prompt and completion, reached or not.
+ *
+ * Planned against measured peak resident memory of a process (test/support/resident-script.ts, Linux, 2 cores; arena:
+ * 24 rows of 40 + 200 tokens, wide: a random model of 29 million parameters, 8 rows of 64 + 192), in percent:
+ *
+ * |                      | wasm | wasm, 2 workers | native | native, 2 workers |
+ * | -------------------- | ---: | --------------: | -----: | ----------------: |
+ * | arena: loading       |  0   |   -7            |  -1    |  -5               |
+ * | arena: sampling      |  2   |    1            |  -3    |   3               |
+ * | arena: training      | -1   |   -3            |   1    |  18               |
+ * | with checkpointing   |  4   |    1            | -10    |  -2               |
+ * | wide: loading        |  3   |  -17            |  -5    | -15               |
+ * | wide: sampling       |  4   |   -2            |  -7    |  -9               |
+ * | wide: training       |  1   |   -1            |   4    |   4               |
+ * | with checkpointing   |  0   |   -1            |  -1    |  -1               |
  */
 import { adapterShapes, countParameters, type ModelConfig, parameterShapes } from '../../model/index.js';
 import type { BackendName } from '../../tensors/backend.js';

@@ -35,6 +35,12 @@ const DRAWING = { wasm: { full: 2, nucleus: 18 }, native: { full: 10, nucleus: 1
 /** The graph that decodes on native TensorFlow, per thread and beside its tensors: measured. */
 const GRAPH: ThreadPart = { name: 'decoding graph', bytes: 60e6, space: 'host', formula: 'measured' };
 
+/**
+ * On wasm the activations, once freed, lie in pieces between the keys and values that stay: the packed weights find no
+ * room among them, and the heap grows by their size.
+ */
+export const HOLES = 'packed weights, beside the holes';
+
 /** Room beyond the prompts that a cache on wasm starts with; it doubles when it is full (model/kernel-cache.ts). */
 const ROOM = 64;
 
@@ -87,8 +93,7 @@ export function samplingParts(
     let capacity = prompt + ROOM;
     while (capacity < longest) capacity *= 2;
     return worst([
-      // What is freed of the activations lies in pieces between the keys and values: the packed weights find no room there.
-      [...merged, activations, packed],
+      [...merged, activations, { ...packed, name: HOLES }],
       [...merged, packed, cache('KV cache', prompt + ROOM), cache('KV cache, copied', prompt + ROOM), logits],
       // Rows leave when an eighth has ended, and the others are copied.
       [...merged, packed, cache('KV cache', capacity), cache('KV cache, copied', 0.875 * capacity), logits],

@@ -10,7 +10,7 @@ import type { World } from '../../agon/attempt.js';
 import { METHODS, methodByName } from '../../agon/methods.js';
 import { accumulate } from '../../grpo/update.js';
 import { initAdapter, linearModules, type ModelConfig } from '../../model/index.js';
-import { flops, samplingProducts, trainingProducts } from '../../model/matmuls.js';
+import { flops, type Rectangle, samplingProducts, trainingProducts } from '../../model/matmuls.js';
 import { stream } from '../../random.js';
 import { generate } from '../../rollouts/generate.js';
 import { sharedModel } from '../../rollouts/policy.js';
@@ -77,10 +77,9 @@ export function planTime(model: ModelConfig, experiment: Experiment, rate: Rate,
   const sample = (rows: number) =>
     samplingSeconds(model, rows, run.generationBatchSize, rate, prompt, completion);
   const rolloutsPerStep = 2 * run.grpo.numGenerations * run.problemsPerStep;
-  const shape = { rows: rolloutsPerStep, prompt, completion };
-  const products = trainingProducts(model, shape, run.grpo.perDeviceTrainBatchSize, run.lora.r);
+  const operations = trainingFlops(model, run, { rows: rolloutsPerStep, prompt, completion });
   const sampleSeconds = sample(rolloutsPerStep);
-  const updateSeconds = (run.grpo.numIterations * flops(products)) / rate.training;
+  const updateSeconds = (run.grpo.numIterations * operations) / rate.training;
   const evaluationSeconds = methods.map(methodByName).reduce((sum, { deployments }) => {
     const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
     const { problems, validationProblems } = experiment.eval;
@@ -100,6 +99,12 @@ export function planTime(model: ModelConfig, experiment: Experiment, rate: Rate,
     evaluationSeconds: seeds.length * evaluationSeconds,
     seconds: seeds.length * (rows.size * run.maxSteps * stepSeconds + evaluationSeconds),
   };
+}
+
+/** With gradient checkpointing every layer is computed once more: a third on top. */
+function trainingFlops(model: ModelConfig, { grpo, lora }: Experiment['run'], shape: Rectangle): number {
+  const once = flops(trainingProducts(model, shape, grpo.perDeviceTrainBatchSize, lora.r));
+  return grpo.gradientCheckpointing ? (4 / 3) * once : once;
 }
 
 function samplingSeconds(
@@ -174,12 +179,11 @@ export async function measureRate(
     completion: mean(some.map((r) => r.completionIds.length)),
   });
   const [sampled, trained] = [shapeOf(rollouts), shapeOf(rows)];
-  const training = trainingProducts(model.config, trained, grpo.perDeviceTrainBatchSize, run.lora.r);
   const perSecond = (tokens: number, seconds: number) => Math.round(tokens / seconds);
   return {
     rate: {
       sampling: flops(samplingProducts(model.config, sampled, generationBatchSize)) / sampleSeconds,
-      training: flops(training) / trainSeconds,
+      training: trainingFlops(model.config, run, trained) / trainSeconds,
       source:
         `measured just now: ${perSecond(sampled.rows * sampled.completion, sampleSeconds)} tokens/s sampled, ` +
         `${perSecond(trained.rows * (trained.prompt + trained.completion), trainSeconds)} tokens/s trained`,

@@ -75,7 +75,7 @@ export function trainingParts(
     inBackend(
       'merged weights',
       mergedLayers * layerNumbers(model, lora),
-      `the adapted weights of ${mergedLayers} layers`,
+      gradientCheckpointing ? 'the adapted weights of one layer' : `those of ${layers} layers`,
     ),
     inBackend('adapter', copies * adapter, `${copies} x ${adapter}: its matrices and their gradients`),
     inBackend(
