@@ -40,10 +40,10 @@ export function misfits(plan: MemoryPlan, disk: readonly DiskPart[], machine: Ma
   const needed = disk.reduce((sum, part) => sum + part.bytes, 0);
   if (needed <= machine.disk) return found;
   const largest = disk.reduce((a, b) => (b.bytes > a.bytes ? b : a));
-  const fixes_ = ['fewer seeds or methods, a smaller lora.r, or another folder (--out)'];
+  const advice = ['fewer seeds or methods, a smaller lora.r, or another folder (--out)'];
   return [
     ...found,
-    { where: 'disk', needed, available: machine.disk, limit: 'the free disk', largest, fixes: fixes_ },
+    { where: 'disk', needed, available: machine.disk, limit: 'the free disk', largest, fixes: advice },
   ];
 }
 

@@ -169,7 +169,8 @@ export async function measureRate(
     advantage: 1,
     weight: 1,
   }));
-  await accumulate(world.pool, policy, rows.slice(0, threads), { ...grpo, perDeviceTrainBatchSize: 1 }); // warm-up
+  // The first time a thread trains its memory grows and nothing is compiled yet: several times as slow.
+  await accumulate(world.pool, policy, rows, grpo);
   const [trainSeconds] = await timed(() => accumulate(world.pool, policy, rows, grpo));
 
   const mean = (values: readonly number[]) => Math.round(values.reduce((a, b) => a + b, 0) / values.length);
