@@ -14,6 +14,7 @@ import { openWorld } from '../experiments/world.js';
 import { type Trainee, updateAdapter } from '../grpo/update.js';
 import { type GenerationOptions, generate } from '../rollouts/generate.js';
 import { currentBackend, initBackend } from '../tensors/backend.js';
+import { graphsPay } from '../tensors/graph.js';
 import { createPool, type Pool } from '../tensors/pool.js';
 import { profileKernels } from './profile.js';
 import { MEASURES, type Opened, type Profile, type Request, type Timing, type Workload } from './protocol.js';
@@ -21,6 +22,12 @@ import { measureProducts } from './rates.js';
 
 /** Where replies go; see protocol.ts. */
 const REPLIES = 3;
+
+/**
+ * Rows per batch, at most, where the length is fixed: the fastest of 24, 48, 64 and 96 on the arena's base (peers: all rows at
+ * once). Whole steps use the trainer's own default.
+ */
+const SAMPLING_ROWS = { kernels: 48, graphs: 96 };
 
 /** A loaded workload and what its measurements share. */
 interface Bench {
@@ -57,7 +64,9 @@ async function sample(bench: Bench, pool: Pool, rows: number, completion: number
   };
   const policy = { base, adapter: undefined };
   const start = performance.now();
-  const rollouts = await generate(pool, policy, requests, options, run.generationBatchSize);
+  const best = graphsPay() ? SAMPLING_ROWS.graphs : SAMPLING_ROWS.kernels;
+  const batchRows = Math.min(best, Math.ceil(rows / Math.max(1, pool.workers)));
+  const rollouts = await generate(pool, policy, requests, options, batchRows);
   const seconds = (performance.now() - start) / 1000;
   return { seconds, tokens: rollouts.reduce((sum, rollout) => sum + rollout.completionIds.length, 0) };
 }

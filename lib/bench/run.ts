@@ -197,13 +197,15 @@ async function interleave(
 /** The products of both fixed-length measurements, timed by each participant. */
 async function measureFloors(
   plan: Plan,
-  { run, prompts }: Workload,
+  { run, prompts, threads }: Workload,
   config: ModelConfig,
   participants: readonly Participant[],
 ): Promise<Floor[]> {
-  const shape: Rectangle = { rows: plan.rows, prompt: prompts[0]!.length, completion: plan.completion };
+  const { rows, completion } = plan;
+  const group = 2 * run.grpo.numGenerations;
+  const shape: Rectangle = { rows, prompt: prompts[0]!.length, completion, group };
   const needs = {
-    sample: samplingProducts(config, shape, run.generationBatchSize),
+    sample: samplingProducts(config, shape, Math.ceil(rows / threads)),
     train: trainingProducts(config, shape, run.grpo.perDeviceTrainBatchSize, run.lora.r),
   };
   const shapes = merged([...needs.sample, ...needs.train]);

@@ -1,13 +1,23 @@
 /**
  * Decoding as a pure function of tensors: a few tokens per row against a cache of long blocks, so that the whole of
  * it can be one graph (tensors/graph.ts). Products of the same input are joined and the norms' weights folded into
- * them; a layer's past is the long block, which is only read, and the keys and values of this call's own tokens.
+ * them; a layer's past is one block, which is copied once per call to get room for the call's tokens; these are then
+ * written in place, where the backend can.
  *
  * Left out: how a token is chosen (a function that is handed in), rows that leave (blocks are gathered outside).
  */
 import * as tf from '@tensorflow/tfjs';
 import type { ModelConfig } from './config.js';
-import { attention, attentionBias, hidingBias, rmsNormalise, rotary, rotate, swiglu } from './operations.js';
+import {
+  attention,
+  attentionBias,
+  hidingBias,
+  rmsNormalise,
+  rotary,
+  rotate,
+  swiglu,
+  writeRows,
+} from './operations.js';
 import { logits, type Model, positionsOf, runLayers } from './transformer.js';
 
 /** A model's weights as decoding reads them, in the order of `WEIGHTS_PER_LAYER` per layer, then the last three. */
@@ -153,50 +163,71 @@ export function decodeBlock(
 ): { long: Block[]; bias: tf.Tensor3D } {
   const { weights, long, bias, positions } = inputs;
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
-  const recent = long.map(() => ({ k: [] as tf.Tensor3D[], v: [] as tf.Tensor3D[] }));
-  const past = ({ k, v }: (typeof recent)[number]): Block => ({ k: join(k), v: join(v) });
+  const own = ownPlaces(bias, steps);
+  // Each layer's past with room for this call's tokens; a token's place is written when it is read.
+  const room = long.map(({ k, v }) => ({ k: withRoom(k), v: withRoom(v) }));
   let ids = inputs.ids;
   for (let step = 0; step < steps; step++) {
     const table = rotary(tf.add(positions, step), hd, config.rope_theta);
+    const place = own.indices(step);
+    const seen = own.bias(step);
+    const write = (past: tf.Tensor3D, now: tf.Tensor): tf.Tensor3D => {
+      const flat = (x: tf.Tensor) => tf.reshape(x, [-1, hd]) as tf.Tensor2D;
+      return tf.reshape(writeRows(flat(past), place, flat(now)), past.shape);
+    };
     let x = tf.gather(weights.embedding, ids);
     weights.layers.forEach((w, layer) => {
       const qkv = tf.reshape(tf.matMul(normalise(x), w.qkv), [-1, H + 2 * Hkv, 1, hd]) as tf.Tensor4D;
       const [qk, v] = tf.split(qkv, [H + Hkv, Hkv], 1) as [tf.Tensor4D, tf.Tensor4D];
       const turned = rotate(tf.mul(normalise(qk), w.qkNorm), table);
       const [q, k] = tf.split(turned, [H, Hkv], 1);
-      recent[layer]!.k.push(tf.reshape(k!, [-1, 1, hd]));
-      recent[layer]!.v.push(tf.reshape(v, [-1, 1, hd]));
+      const past = room[layer]!;
+      past.k = write(past.k, k!);
+      past.v = write(past.v, v);
       const query = tf.reshape(q!, [-1, H / Hkv, hd]) as tf.Tensor3D;
-      const mixed = attendBoth(query, long[layer]!, bias, past(recent[layer]!));
+      const p = tf.softmax(tf.add(tf.matMul(query, past.k, false, true), seen)) as tf.Tensor3D;
+      const mixed = tf.matMul(p, past.v);
       x = tf.add(x, tf.matMul(tf.reshape(mixed, [-1, H * hd]) as tf.Tensor2D, w.output));
       const [gate, up] = tf.split(tf.matMul(normalise(x), w.gateUp), 2, 1) as [tf.Tensor2D, tf.Tensor2D];
       x = tf.add(x, tf.matMul(swiglu(gate, up), w.down));
     });
     ids = inputs.next(tf.matMul(normalise(x), weights.head), step);
   }
-  const longer = long.map(({ k, v }, layer) => {
-    const now = past(recent[layer]!);
-    return { k: join([k, now.k]), v: join([v, now.v]) };
-  });
-  // What was read just now is seen by everybody.
-  const seen = tf.tile(tf.mul(tf.slice(bias, [0, 0, 0], [-1, 1, 1]), 0), [1, 1, steps]) as tf.Tensor3D;
-  return { long: longer, bias: tf.concat([bias, seen], 2) };
+  return { long: room, bias: own.bias(steps - 1) };
+
+  function withRoom(past: tf.Tensor3D): tf.Tensor3D {
+    return tf.pad(past, [
+      [0, 0],
+      [0, steps],
+      [0, 0],
+    ]);
+  }
 
   function normalise<T extends tf.Tensor>(y: T): T {
     return rmsNormalise(y, config.rms_norm_eps);
   }
 }
 
-/** One softmax over two blocks of keys, without putting them side by side. The queries are scaled already. */
-function attendBoth(query: tf.Tensor3D, long: Block, bias: tf.Tensor3D, recent: Block): tf.Tensor {
-  const far = tf.add(tf.matMul(query, long.k, false, true), bias);
-  const near = tf.matMul(query, recent.k, false, true);
-  const top = tf.maximum(tf.max(far, -1, true), tf.max(near, -1, true));
-  const [farMass, nearMass] = [tf.exp(tf.sub(far, top)), tf.exp(tf.sub(near, top))];
-  const mixed = tf.add(tf.matMul(farMass, long.v), tf.matMul(nearMass, recent.v));
-  return tf.div(mixed, tf.add(tf.sum(farMass, -1, true), tf.sum(nearMass, -1, true)));
-}
-
-function join(parts: readonly tf.Tensor3D[]): tf.Tensor3D {
-  return parts.length === 1 ? parts[0]! : tf.concat([...parts], 1);
+/**
+ * Where this call's tokens lie: after the past, in the same place in every row. Everything follows from the bias of
+ * the past [R Hkv, 1, L] without a size being spelt out, so that one graph serves all.
+ */
+function ownPlaces(bias: tf.Tensor3D, steps: number) {
+  const zeroPerRow = tf.mul(tf.slice(bias, [0, 0, 0], [-1, 1, 1]), 0);
+  const one = tf.add(tf.reshape(zeroPerRow, [-1]), 1);
+  const rows = tf.cast(tf.cumsum(one, 0, true), 'int32') as tf.Tensor1D;
+  const firstRow = tf.slice(bias, [0, 0, 0], [1, 1, -1]);
+  const whole = (n: number) => tf.scalar(n, 'int32');
+  const length = tf.cast(tf.sum(tf.add(tf.mul(firstRow, 0), 1)), 'int32');
+  return {
+    /** [R Hkv] int32: where each row's token of this step lies among all places of all rows. */
+    indices: (step: number): tf.Tensor1D =>
+      tf.add(tf.mul(rows, tf.add(length, whole(steps))), tf.add(length, whole(step))),
+    /** [R Hkv, 1, L + steps]: the past's bias, and what this step sees of the call's own places. */
+    bias(step: number): tf.Tensor3D {
+      const seen = Float32Array.from({ length: steps }, (_, i) => Number(i <= step));
+      const ahead = tf.add(zeroPerRow, hidingBias(tf.tensor3d(seen, [1, 1, steps])));
+      return tf.concat([bias, ahead as tf.Tensor3D], 2);
+    },
+  };
 }

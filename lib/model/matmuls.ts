@@ -22,6 +22,8 @@ export interface Rectangle {
   readonly rows: number;
   readonly prompt: number;
   readonly completion: number;
+  /** How many neighbours share a prompt, which is then read once; default 1. */
+  readonly group?: number;
 }
 
 /** Floating-point operations of products, a multiplication and an addition counting as two. */
@@ -45,20 +47,26 @@ export function merged(products: readonly Product[]): Product[] {
  * grow by one per step; the mean length stands for all of them. The adapter is merged, so it adds nothing.
  */
 export function samplingProducts(config: ModelConfig, shape: Rectangle, batchRows: number): Product[] {
-  const { rows, prompt, completion } = shape;
+  const { rows, prompt, completion, group = 1 } = shape;
   const steps = completion - 1; // the prompt's last position gives the first token
+  const head = { batch: 1, k: config.hidden_size, n: config.vocab_size };
   return merged(
-    batches(rows, batchRows).flatMap((b) => [
-      ...linearProducts(config, b * prompt, 1),
-      ...attentionProducts(config, b, prompt, prompt, 1),
-      ...linearProducts(config, b, steps),
-      ...attentionProducts(config, b, 1, Math.round(prompt + completion / 2), steps),
-      { batch: 1, m: b, k: config.hidden_size, n: config.vocab_size, count: completion },
-    ]),
+    batches(rows, batchRows).flatMap((b) => {
+      const prompts = Math.ceil(b / group);
+      return [
+        ...linearProducts(config, prompts * prompt, 1),
+        ...attentionProducts(config, prompts, prompt, prompt, 1),
+        { ...head, m: prompts, count: 1 },
+        ...linearProducts(config, b, steps),
+        ...attentionProducts(config, b, 1, Math.round(prompt + completion / 2), steps),
+        { ...head, m: b, count: steps },
+      ];
+    }),
   );
 }
 
-/** Forward and backward of a LoRA adapter of rank r on every linear layer, in micro-batches of `batchRows`. */
+/** Forward and backward of a LoRA adapter of rank r on every linear layer, in micro-batches of `batchRows`. The adapter
+ * is merged (model/linear.ts): only its own gradient costs products of its own. */
 export function trainingProducts(
   config: ModelConfig,
   shape: Rectangle,
@@ -77,12 +85,10 @@ export function trainingProducts(
         const product = (m: number, k: number, n: number, count: number) => ({ batch: 1, m, k, n, count });
         return [
           product(M, input, r, layers), // x A
-          product(M, r, out, layers), // (x A) B
           product(M, out, r, layers), // d(x A)
           product(r, M, out, layers), // dB
           product(input, M, r, layers), // dA
-          product(M, r, input, through), // the adapter's part of dx
-          product(M, out, input, through), // the base's part of dx
+          product(M, out, input, through), // dx
         ];
       });
       return [

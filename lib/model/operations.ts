@@ -228,6 +228,15 @@ export function hidingBias<T extends tf.Tensor>(seen: T): T {
   return tf.tidy(() => tf.mul(tf.sub(1, seen), MASKED) as T);
 }
 
+/**
+ * x [n, d] with these rows [m] (int32) written, values [m, d]. Native TensorFlow writes in place: x and all that
+ * shares its memory is not for use afterwards. Without gradient.
+ */
+export function writeRows(x: tf.Tensor2D, rows: tf.Tensor1D, values: tf.Tensor2D): tf.Tensor2D {
+  if (hasKernel('WriteRows')) return run('WriteRows', { x, rows, values }, {}) as tf.Tensor2D;
+  return tf.tensorScatterUpdate(x, tf.reshape(rows, [-1, 1]), values) as tf.Tensor2D;
+}
+
 /** Rows of the table [V, d] at ids [N] (int32). The gradient is a one-hot product: wasm has no scatter-add. */
 export function embed(table: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor2D {
   const op = tf.customGrad((table, save) => {

@@ -37,9 +37,13 @@ interface OpAttribute {
   readonly type: number;
   readonly value: unknown;
 }
-interface Output {
-  readonly id: number;
+interface Kind {
   readonly shape: readonly number[];
+  /** TensorFlow's DataType. */
+  readonly dtype: number;
+}
+interface Output extends Kind {
+  readonly id: number;
 }
 interface NativeBackend {
   binding: Binding;
@@ -65,7 +69,8 @@ interface Recording {
       readonly values: Float32Array | Int32Array | Uint8Array;
     }
   >;
-  readonly ranks: ReadonlyMap<number, number>;
+  /** Of every tensor that was seen, by id. */
+  readonly kinds: ReadonlyMap<number, Kind>;
   readonly inputs: readonly number[];
   readonly outputs: readonly number[];
 }
@@ -78,7 +83,8 @@ export function graphsPay(): boolean {
 /**
  * The function as a graph on native TensorFlow on a CPU, and itself on every other backend.
  * @param examples inputs of two different sizes in every dimension that may vary; disposed of here. What the
- *   recordings do not share must be one size of a reshape or slice, which the graph then infers.
+ *   recordings do not share must be one size of a reshape or slice, which the graph then infers, or a shape that an
+ *   earlier tensor has.
  * @throws when the function depends on sizes in another way, or on tensors that are no inputs
  */
 export function asGraph(
@@ -136,15 +142,16 @@ function record(backend: NativeBackend, fn: TensorFunction, inputs: readonly tf.
     number,
     { type: number; shape: number[]; values: Float32Array | Int32Array | Uint8Array }
   >();
-  const ranks = new Map<number, number>();
+  const kinds = new Map<number, Kind>();
   const inputIds = backend.getInputTensorIds(inputs);
-  for (const [i, id] of inputIds.entries()) ranks.set(id, inputs[i]!.rank);
+  for (const [i, id] of inputIds.entries())
+    kinds.set(id, { shape: inputs[i]!.shape, dtype: dataType(binding, inputs[i]!.dtype) });
   backend.binding = Object.create(binding, {
     executeOp: {
       value: (name: string, attributes: OpAttribute[], ids: number[], count: number) => {
         const outputs = binding.executeOp(name, attributes, ids, count);
         operations.push({ name, attributes, inputs: [...ids], outputs: outputs.map(({ id }) => id) });
-        for (const { id, shape } of outputs) ranks.set(id, shape.length);
+        for (const { id, shape, dtype } of outputs) kinds.set(id, { shape, dtype });
         return outputs;
       },
     },
@@ -152,7 +159,7 @@ function record(backend: NativeBackend, fn: TensorFunction, inputs: readonly tf.
       value: (shape: number[], type: number, values: Float32Array | Int32Array | Uint8Array) => {
         const id = binding.createTensor(shape, type, values);
         constants.set(id, { type, shape: [...shape], values: values.slice() });
-        ranks.set(id, shape.length);
+        kinds.set(id, { shape: [...shape], dtype: type });
         return id;
       },
     },
@@ -161,7 +168,7 @@ function record(backend: NativeBackend, fn: TensorFunction, inputs: readonly tf.
     const results = fn(inputs);
     const outputs = backend.getInputTensorIds(results);
     tf.dispose(results);
-    return { operations, constants, ranks, inputs: inputIds, outputs };
+    return { operations, constants, kinds, inputs: inputIds, outputs };
   } finally {
     backend.binding = binding;
   }
@@ -181,18 +188,45 @@ function graphOf(
     op: 'Placeholder',
     inputs: [],
     attributes: {
-      dtype: { type: dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT },
+      dtype: { type: dataType(binding, dtype) },
       shape: { shape: 'unknown' },
     },
   }));
   const names = new Map(recording.inputs.map((id, i) => [id, inputName(i)]));
+  /** The same tensor in the other recording. */
+  const twin = new Map(recording.inputs.map((id, i) => [id, other.inputs[i]!]));
   const known = new Map<string, string>();
+  /** The shape of an earlier tensor as a node, where it is the shape that is asked for in both recordings. */
+  const borrowed = (shape: ArrayLike<number>, otherShape: ArrayLike<number>): string | undefined => {
+    const is = (kind: Kind | undefined, asked: ArrayLike<number>) =>
+      kind?.shape.length === asked.length && kind.shape.every((n, i) => asked[i] === n || asked[i] === -1);
+    for (const [id, of] of names) {
+      if (!is(recording.kinds.get(id), shape) || !is(other.kinds.get(twin.get(id)!), otherShape)) continue;
+      const name = `shape_${of.replace(':', '_')}`;
+      if (known.has(name)) return name;
+      known.set(name, name);
+      const attributes = {
+        T: { type: recording.kinds.get(id)!.dtype },
+        out_type: { type: binding.TF_INT32 },
+      };
+      nodes.push({ name, op: 'Shape', inputs: [of], attributes });
+      return name;
+    }
+    return undefined;
+  };
   /** The node of a host value; equal ones share it. */
   const constant = (op: string, id: number, otherId: number): string => {
     const found = recording.constants.get(id);
     const again = other.constants.get(otherId);
     if (!found || !again) throw new Error(`${op} reads a tensor that is no input of the function`);
     const values = sizeFree(op, found.values, again.values);
+    if (!values) {
+      const shape = op === 'Reshape' ? borrowed(found.values, again.values) : undefined;
+      if (shape) return shape;
+      throw new Error(
+        `${op} depends on sizes that cannot be inferred: [${found.values}] and [${again.values}]`,
+      );
+    }
     const key = `${found.type} ${found.shape} ${values}`;
     const before = known.get(key);
     if (before) return before;
@@ -212,7 +246,7 @@ function graphOf(
     const name = `operation${i}`;
     const given = Object.fromEntries(attributes.map((a) => [a.name, attributeOf(binding, op, a)]));
     // tfjs-node multiplies matrices as batches of one; the graph has an operation for two matrices, and it is faster.
-    const plain = op === 'BatchMatMulV2' && inputs.every((id) => recording.ranks.get(id) === 2);
+    const plain = op === 'BatchMatMulV2' && inputs.every((id) => recording.kinds.get(id)?.shape.length === 2);
     nodes.push(
       plain
         ? {
@@ -223,7 +257,10 @@ function graphOf(
           }
         : { name, op, inputs: read, attributes: given },
     );
-    for (const [k, id] of outputs.entries()) names.set(id, k === 0 ? name : `${name}:${k}`);
+    for (const [k, id] of outputs.entries()) {
+      names.set(id, k === 0 ? name : `${name}:${k}`);
+      twin.set(id, other.operations[i]!.outputs[k]!);
+    }
   });
   const outputs = recording.outputs.map((id) => {
     const name = names.get(id);
@@ -233,16 +270,23 @@ function graphOf(
   return { nodes, outputs };
 }
 
-/** Host values that hold for every size: what differs between the recordings is left to be inferred, as -1. */
-function sizeFree<T extends Float32Array | Int32Array | Uint8Array>(op: string, values: T, other: T): T {
+/** Host values that hold for every size: one size that differs between the recordings is left to be inferred, as -1. */
+function sizeFree<T extends Float32Array | Int32Array | Uint8Array>(
+  op: string,
+  values: T,
+  other: T,
+): T | undefined {
   const differing = [...values.keys()].filter((i) => values[i] !== other[i]);
   if (differing.length === 0 && values.length === other.length) return values;
   const inferable = differing.length === 1 && values.length === other.length && !values.includes(-1 as never);
-  if (!inferable || !['Reshape', 'Slice'].includes(op))
-    throw new Error(`${op} depends on sizes that cannot be inferred: [${values}] and [${other}]`);
+  if (!inferable || !['Reshape', 'Slice'].includes(op)) return undefined;
   const free = values.slice() as T;
   free[differing[0]!] = -1;
   return free;
+}
+
+function dataType(binding: Binding, dtype: tf.DataType): number {
+  return dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT;
 }
 
 function attributeOf(binding: Binding, op: string, { name, type, value }: OpAttribute): GraphAttribute {

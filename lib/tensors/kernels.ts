@@ -1,8 +1,8 @@
 /**
- * Operations of the wasm backend that run our own kernels (wasm-kernels.ts), registered with TensorFlow.js once
- * after the backend has started.
+ * Operations that TensorFlow.js lacks, registered with it once after the backend has started: on wasm those of our
+ * own kernels (wasm-kernels.ts), on native TensorFlow one that tfjs-node has no name for.
  *
- * Two replace stock kernels: the stock matrix product takes batches and transposed operands through a scalar loop of
+ * Of wasm's, two replace stock kernels: the stock matrix product takes batches and transposed operands through a scalar loop of
  * 1-2 GFLOP/s, so it would make attention and every gradient slow; and a stock clone copies. The others carry names of
  * their own and are asked for by model/operations.ts and rollouts/sampler.ts, which know what to compute where they
  * are missing.
@@ -20,6 +20,7 @@ let done = false;
 export function registerKernelFixes(): void {
   if (done) return;
   done = true;
+  if (tf.getBackend() === 'tensorflow') registerWriteRows();
   const kernels = wasmKernels();
   if (!kernels) return;
   registerMatMul(kernels);
@@ -30,6 +31,26 @@ export function registerKernelFixes(): void {
 /** Whether the running backend has this kernel of ours. */
 export function hasKernel(name: string): boolean {
   return tf.getKernel(name, tf.getBackend()) !== undefined;
+}
+
+/** What is used of tfjs-node's backend. */
+interface NativeBackend {
+  readonly binding: { readonly TF_ATTR_TYPE: number; readonly TF_FLOAT: number };
+  executeSingleOutput(name: string, attributes: object[], inputs: tf.TensorInfo[]): tf.TensorInfo;
+}
+
+/** TensorFlow's InplaceUpdate: the output is the input's memory, with some rows written. */
+function registerWriteRows(): void {
+  tf.registerKernel({
+    kernelName: 'WriteRows',
+    backendName: 'tensorflow',
+    kernelFunc: ({ inputs, backend }) => {
+      const { x, rows, values } = inputs as { x: tf.TensorInfo; rows: tf.TensorInfo; values: tf.TensorInfo };
+      const native = backend as unknown as NativeBackend;
+      const { TF_ATTR_TYPE: type, TF_FLOAT: value } = native.binding;
+      return native.executeSingleOutput('InplaceUpdate', [{ name: 'T', type, value }], [x, rows, values]);
+    },
+  });
 }
 
 /** Covers equal batches in float32; the rest (broadcast batches, empty matrices) goes to the stock kernel. */

@@ -44,7 +44,16 @@ test('sampling in smaller batches is the same arithmetic in other shapes', () =>
   assert.deepEqual([...new Set(cut.filter((p) => p.k === 8 && p.n === 5).map((p) => p.m))], [2, 1]);
 });
 
-test('training: forward, input gradients except below the first adapters, LoRA three times each way', () => {
+test('sampling: equal prompts of a batch are read once', () => {
+  const shape = { rows: 6, prompt: 4, completion: 6 };
+  const read = (group: number, batchRows: number) =>
+    flops(samplingProducts(config, { ...shape, group }, batchRows));
+  const onePrompt = flops(samplingProducts(config, { rows: 1, prompt: 4, completion: 1 }, 1));
+  assert.equal(read(1, 6) - read(3, 6), 4 * onePrompt);
+  assert.equal(read(1, 6) - read(3, 2), 3 * onePrompt); // groups are cut: three batches read one prompt each
+});
+
+test('training: forward, input gradients except below the first adapters, LoRA twice each way', () => {
   const [rows, length, completion, r] = [2, 5, 3, 2];
   const found = trainingProducts(config, { rows, prompt: 2, completion }, 2, r);
   const M = rows * length;
@@ -59,7 +68,7 @@ test('training: forward, input gradients except below the first adapters, LoRA t
     [8, 10],
     [10, 8],
   ] as const;
-  const lora = sizes.reduce((sum, [i, o]) => sum + 2 * M * r * (3 * i + 3 * o), 0) - M * r * (3 * 8);
+  const lora = sizes.reduce((sum, [i, o]) => sum + 2 * M * r * (2 * i + 2 * o), 0);
   const square = rows * 4 * length * length * 2; // rows, heads, positions squared, head size
   const attention = 2 * square * (2 + 4);
   const head = 2 * rows * completion * 8 * 5;
