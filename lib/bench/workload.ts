@@ -25,6 +25,8 @@ export interface Plan {
   readonly completion: number;
   /** Of a whole step; 2N rollouts each. */
   readonly problemsPerStep: number;
+  /** Rows of a micro-batch of ours; the wide model's activations fill a wasm heap with more. */
+  readonly trainRows: number;
   readonly repetitions: number;
   /** Rows of the profile, which runs in one thread. */
   readonly profileRows: number;
@@ -35,6 +37,7 @@ export const ARENA_PLAN: Plan = {
   rows: 192,
   completion: 64,
   problemsPerStep: 12,
+  trainRows: 24,
   repetitions: 5,
   profileRows: 96,
 };
@@ -44,6 +47,7 @@ export const WIDE_PLAN: Plan = {
   rows: 48,
   completion: 64,
   problemsPerStep: 3,
+  trainRows: 8,
   repetitions: 2,
   profileRows: 24,
 };
@@ -67,7 +71,7 @@ export function benchConfig(plan: Plan): RunConfig {
     seed: 0,
     maxSteps: 64,
     problemsPerStep: plan.problemsPerStep,
-    grpo: { ...run.grpo, learningRate: 1e-6, warmupSteps: 0 },
+    grpo: { ...run.grpo, perDeviceTrainBatchSize: plan.trainRows, learningRate: 1e-6, warmupSteps: 0 },
   };
 }
 

@@ -10,6 +10,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import * as tf from '@tensorflow/tfjs';
 import { currentBackend } from './backend.js';
 
 /** An exported function of a module: `{ module: import.meta.url, name: 'generateShard' }`. */
@@ -59,13 +60,27 @@ function defaultWorkers(): number {
   return currentBackend().gpu ? 0 : Math.min(16, availableParallelism());
 }
 
+/** The limit of a wasm heap. */
+const WASM_HEAP_GIB = 4;
+
+/** @throws the error of a job; what a full wasm heap ends in is put in words */
+export function explained(error: unknown): never {
+  const { name, message } = error as Error;
+  if (tf.getBackend() !== 'wasm' || name !== 'RuntimeError') throw error;
+  throw new Error(
+    `the wasm backend failed (${message.split('.')[0]}): most likely its memory of at most ${WASM_HEAP_GIB} GiB is ` +
+      'full. Lower perDeviceTrainBatchSize or generationBatchSize, set gradientCheckpointing, or take native ' +
+      'TensorFlow (npm run setup:native); this process has to be started anew',
+  );
+}
+
 function inlinePool(): Pool {
   return {
     workers: 0,
     async map(job, inputs, onDone) {
       const outputs = [];
       for (const input of inputs) {
-        outputs.push(await job.call(input));
+        outputs.push(await job.call(input).catch(explained));
         onDone?.(outputs.length);
         await new Promise(setImmediate); // lets timers, signals and a notebook's display run between jobs
       }

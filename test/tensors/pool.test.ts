@@ -5,7 +5,7 @@ import * as tf from '@tensorflow/tfjs';
 import { GRADIENT } from '../../lib/grpo/gradient.js';
 import { generate } from '../../lib/rollouts/generate.js';
 import { initBackend } from '../../lib/tensors/backend.js';
-import { createPool, type Pool } from '../../lib/tensors/pool.js';
+import { createPool, explained, type Pool } from '../../lib/tensors/pool.js';
 import { COMPUTE, ECHO, EXIT, FAIL_ON_3, HANG, SQUARE, THROW_LATER } from '../support/jobs.js';
 import { requests, SAMPLING, tinyAdapter, tinyBase } from '../support/tiny.js';
 
@@ -95,6 +95,14 @@ test('the parent goes on while its workers compute', async () => {
   await pools[2]!.map(COMPUTE, [400, 400]);
   clearInterval(timer);
   assert.ok(ticks >= 5, `its timer fired ${ticks} times in 400 ms`);
+});
+
+test("a full wasm heap's error says what to change, and every other error stays what it is", () => {
+  const aborted = Object.assign(new Error('Aborted(). Build with'), { name: 'RuntimeError' });
+  const wasm = tf.getBackend() === 'wasm';
+  assert.throws(() => explained(aborted), wasm ? /failed \(Aborted\(\)\).*4 GiB.*perDeviceTrain/ : aborted);
+  const other = new RangeError('three');
+  assert.throws(() => explained(other), other);
 });
 
 test('close ends the workers: work in progress and later work reject', async () => {
