@@ -19,15 +19,10 @@ import { createPool, type Pool } from '../tensors/pool.js';
 import { profileKernels } from './profile.js';
 import { MEASURES, type Opened, type Profile, type Request, type Timing, type Workload } from './protocol.js';
 import { measureProducts } from './rates.js';
+import { SAMPLING_ROWS } from './workload.js';
 
 /** Where replies go; see protocol.ts. */
 const REPLIES = 3;
-
-/**
- * Rows per batch, at most, where the length is fixed: the fastest of 24, 48, 64 and 96 on the arena's base (peers: all rows at
- * once). Whole steps use the trainer's own default.
- */
-const SAMPLING_ROWS = { kernels: 48, graphs: 96 };
 
 /** A loaded workload and what its measurements share. */
 interface Bench {

@@ -8,6 +8,7 @@ import type { Machine } from './machine.js';
 import type { Measure } from './protocol.js';
 import type { CurvePoint, Measured, ModelResult } from './run.js';
 import { fitLine, type Line, type Summary, speedup, summary } from './statistics.js';
+import { SAMPLING_ROWS } from './workload.js';
 
 export interface BenchResult {
   /** ISO 8601. */
@@ -219,7 +220,8 @@ export function benchMarkdown(result: BenchResult): string {
     `${date.slice(0, 16).replace('T', ' ')} UTC; ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGB} GB, ` +
       `${machine.system}; ${threads} threads for everybody; float32. ` +
       `Versions: ${versions.map(([name, version]) => `${name} ${version}`).join(', ')}.\n`,
-    `${plans.join('\n')}\n`,
+    `${plans.join('\n')}\n- Batches of fixed-length sampling: ours of at most ${SAMPLING_ROWS.kernels} (wasm) or ${SAMPLING_ROWS.graphs} ` +
+      '(native) rows, one after another per core; peers all rows at once, which is what suits each best.\n',
     ...(absent.length > 0 ? [`${absent.map((line) => `- ${line}`).join('\n')}\n`] : []),
     section('Claims', toMarkdown(claimTable(result))),
     section('Measured', toMarkdown(measuredTable(result))),

@@ -52,6 +52,12 @@ export const WIDE_PLAN: Plan = {
   profileRows: 24,
 };
 
+/**
+ * Rows per batch, at most, where the length is fixed: the fastest of 24, 48, 64 and 96 on the arena's base (peers: all rows at
+ * once). Whole steps use the trainer's own default.
+ */
+export const SAMPLING_ROWS = { kernels: 48, graphs: 96 };
+
 /** The course of cost: rows at the plan's length, and lengths (up to the context) at a quarter of its rows. */
 export function curvePoints(plan: Plan, context: number, prompt: number) {
   return {
