@@ -210,7 +210,7 @@ export function benchMarkdown(result: BenchResult): string {
     ({ plan, parameters }) =>
       `- ${plan.model}: ${(parameters / 1e6).toFixed(2)} M parameters; fixed lengths: ${plan.rows} rows of ` +
       `${plan.completion} completion tokens; a whole step: ${plan.problemsPerStep} problems x 16 rollouts to ` +
-      `end-of-sequence or 150 tokens; ${plan.repetitions} repetitions after a warm-up, going round the participants.`,
+      `end-of-sequence or 150 tokens; ${plan.repetitions} repetitions after ${plan.warmUps} rounds of warm-up, going round the participants.`,
   );
   const curved = models.find((m) => m.curve.length > 0);
   const failures = models.flatMap((m) => m.failures.map((f) => `- ${m.plan.model}: ${f.split('\n')[0]}`));

@@ -1,5 +1,5 @@
 /**
- * The order of a bench: for each model all participants are started, each measurement is warmed up once, and then
+ * The order of a bench: for each model all participants are started, each measurement is warmed up, and then
  * its repetitions go round the participants (A B A B), so that a slow minute of the machine hits everybody.
  *
  * A participant that fails is left out from then on, and the result says so. Left out: what is made of the
@@ -159,7 +159,7 @@ function requestOf(plan: Plan, measure: Measure, step: number): Request {
     : { ask: measure, step };
 }
 
-/** A warm-up each, then the repetitions in turn. */
+/** The warm-ups and the repetitions, everybody in turn. */
 async function interleave(
   plan: Plan,
   measure: Measure,
@@ -168,14 +168,15 @@ async function interleave(
   fail: (error: unknown) => void,
 ): Promise<Measured[]> {
   const timings = new Map<Participant, Timing[]>(participants.map((p) => [p, []]));
-  for (let step = 0; step <= plan.repetitions; step++) {
+  for (let step = 0; step < plan.warmUps + plan.repetitions; step++) {
     for (const [participant, own] of timings) {
-      if (step === 1) participant.resetPeak();
+      if (step === plan.warmUps) participant.resetPeak();
       try {
         const timing = await participant.ask(requestOf(plan, measure, step), timingSchema);
-        if (step > 0) own.push(timing);
+        if (step >= plan.warmUps) own.push(timing);
         const rate = timing.tokens / timing.seconds;
-        const round = step === 0 ? 'warm-up' : `${step} of ${plan.repetitions}`;
+        const counted = step + 1 - plan.warmUps;
+        const round = counted > 0 ? `${counted} of ${plan.repetitions}` : 'warm-up';
         log(
           `  ${measure} ${participant.name} (${round}): ${timing.seconds.toFixed(2)} s, ${rate.toFixed(0)} tokens/s`,
         );

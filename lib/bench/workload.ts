@@ -27,6 +27,8 @@ export interface Plan {
   readonly problemsPerStep: number;
   /** Rows of a micro-batch of ours; the wide model's activations fill a wasm heap with more. */
   readonly trainRows: number;
+  /** Rounds before the clock counts: compilers on all sides get faster over the first ones. */
+  readonly warmUps: number;
   readonly repetitions: number;
   /** Rows of the profile, which runs in one thread. */
   readonly profileRows: number;
@@ -34,10 +36,11 @@ export interface Plan {
 
 export const ARENA_PLAN: Plan = {
   model: 'arena-base',
-  rows: 192,
+  rows: 384, // the rollouts of one step
   completion: 64,
   problemsPerStep: 12,
   trainRows: 24,
+  warmUps: 4,
   repetitions: 5,
   profileRows: 96,
 };
@@ -48,6 +51,7 @@ export const WIDE_PLAN: Plan = {
   completion: 64,
   problemsPerStep: 3,
   trainRows: 8,
+  warmUps: 1,
   repetitions: 2,
   profileRows: 24,
 };

@@ -20,7 +20,7 @@ import {
 } from './operations.js';
 import { logits, type Model, positionsOf, runLayers } from './transformer.js';
 
-/** A model's weights as decoding reads them, in the order of `WEIGHTS_PER_LAYER` per layer, then the last three. */
+/** A model's weights as decoding reads them. */
 export interface DecodingWeights {
   readonly layers: readonly LayerWeights[];
   /** [V, d] */

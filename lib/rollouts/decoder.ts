@@ -100,8 +100,8 @@ function download({ ids, logProbs }: { ids: tf.Tensor; logProbs: tf.Tensor }) {
 }
 
 /**
- * A call's fixed cost is shared by so many tokens; a row that ends inside computes the rest in vain, and their keys
- * are attended to in a block of their own, so more is not better.
+ * A call's fixed cost, and the copy that makes room in the past, are shared by so many tokens. A row that ends inside
+ * computes the rest in vain, so more is not better (16: 3% faster per computed token).
  */
 const TOKENS_PER_CALL = 8;
 
