@@ -15,7 +15,10 @@ import { join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
 import { encodeSavedModel, type GraphAttribute, type GraphNode, SERVE } from './saved-model.js';
 
-/** Tensors to new tensors, without state, values read back or randomness. The caller disposes of what comes out. */
+/**
+ * Tensors to new tensors, without values read back or randomness, and without change to its inputs (inside it may write
+ * in place). The caller disposes of what comes out.
+ */
 export type TensorFunction = (inputs: readonly tf.Tensor[]) => tf.Tensor[];
 
 /** What is used of tfjs-node's binding (binding/tfjs_backend.h). */
@@ -85,7 +88,8 @@ export function graphsPay(): boolean {
  * @param examples inputs of two different sizes in every dimension that may vary; disposed of here. What the
  *   recordings do not share must be one size of a reshape or slice, which the graph then infers, or a shape that an
  *   earlier tensor has.
- * @throws when the function depends on sizes in another way, or on tensors that are no inputs
+ * @throws when the function depends on sizes in another way, or on tensors that are no inputs, and when the graph does
+ *   not agree with it on the examples
  */
 export function asGraph(
   fn: TensorFunction,
@@ -96,7 +100,6 @@ export function asGraph(
   const [first, second] = examples();
   const dtypes = first.map((input) => input.dtype);
   const [recording, other] = [record(backend, fn, first), record(backend, fn, second)];
-  tf.dispose([...first, ...second]);
   const { nodes, outputs } = graphOf(backend.binding, recording, other, dtypes);
   const id = load(backend.binding, encodeSavedModel(nodes));
   const attributes = {
@@ -105,8 +108,28 @@ export function asGraph(
     outputNames: outputs.join(),
   };
   registerGraphKernel();
-  return (inputs) =>
+  const graph: TensorFunction = (inputs) =>
     tf.engine().runKernel(GRAPH, Object.fromEntries(inputs.entries()), attributes) as unknown as tf.Tensor[];
+  for (const inputs of [first, second]) checkAgreement(graph, fn, inputs);
+  tf.dispose([...first, ...second]);
+  return graph;
+}
+
+/** Graph and function add up in other orders. */
+const AGREEMENT = 1e-3;
+
+/** @throws when the graph does not compute on these inputs what the function does */
+function checkAgreement(graph: TensorFunction, fn: TensorFunction, inputs: readonly tf.Tensor[]): void {
+  const [found, expected] = [graph(inputs), fn(inputs)];
+  expected.forEach((tensor, i) => {
+    const values = found[i]!.dataSync();
+    const off = tensor
+      .dataSync()
+      .some((x, k) => !(Math.abs(x - values[k]!) <= AGREEMENT * (1 + Math.abs(x))));
+    if (off || found[i]!.shape.join() !== tensor.shape.join())
+      throw new Error(`the graph does not compute what the function does: output ${i} differs`);
+  });
+  tf.dispose([...found, ...expected]);
 }
 
 /** A graph's call is a kernel like any other, so that profilers see it. */
@@ -214,12 +237,24 @@ function graphOf(
     }
     return undefined;
   };
-  /** The node of a host value; equal ones share it. */
-  const constant = (op: string, id: number, otherId: number): string => {
+  /** Whether a slice takes all that is left of a dimension, in both recordings: then -1 says so for every size. */
+  const reachesTheEnd = (operation: number, dimension: number): boolean =>
+    [recording, other].every(({ operations, constants, kinds }) => {
+      const [x, begin, size] = operations[operation]!.inputs as [number, number, number];
+      const end = constants.get(begin)!.values[dimension]! + constants.get(size)!.values[dimension]!;
+      return end === kinds.get(x)!.shape[dimension];
+    });
+  /** The node of a host value that is an operation's input; equal ones share it. */
+  const constant = (operation: number, at: number): string => {
+    const { name: op, inputs } = recording.operations[operation]!;
+    const id = inputs[at]!;
+    const otherId = other.operations[operation]!.inputs[at]!;
     const found = recording.constants.get(id);
     const again = other.constants.get(otherId);
     if (!found || !again) throw new Error(`${op} reads a tensor that is no input of the function`);
-    const values = sizeFree(op, found.values, again.values);
+    const inferable = (i: number) =>
+      op === 'Reshape' || (op === 'Slice' && at === 2 && reachesTheEnd(operation, i));
+    const values = sizeFree(found.values, again.values, inferable);
     if (!values) {
       const shape = op === 'Reshape' ? borrowed(found.values, again.values) : undefined;
       if (shape) return shape;
@@ -242,7 +277,7 @@ function graphOf(
     return name;
   };
   recording.operations.forEach(({ name: op, attributes, inputs, outputs }, i) => {
-    const read = inputs.map((id, k) => names.get(id) ?? constant(op, id, other.operations[i]!.inputs[k]!));
+    const read = inputs.map((id, k) => names.get(id) ?? constant(i, k));
     const name = `operation${i}`;
     const given = Object.fromEntries(attributes.map((a) => [a.name, attributeOf(binding, op, a)]));
     // tfjs-node multiplies matrices as batches of one; the graph has an operation for two matrices, and it is faster.
@@ -270,23 +305,25 @@ function graphOf(
   return { nodes, outputs };
 }
 
-/** Host values that hold for every size: one size that differs between the recordings is left to be inferred, as -1. */
+/** Host values that hold for every size: the one that differs between the recordings is left to be inferred, as -1. */
 function sizeFree<T extends Float32Array | Int32Array | Uint8Array>(
-  op: string,
   values: T,
   other: T,
+  inferable: (i: number) => boolean,
 ): T | undefined {
   const differing = [...values.keys()].filter((i) => values[i] !== other[i]);
-  if (differing.length === 0 && values.length === other.length) return values;
-  const inferable = differing.length === 1 && values.length === other.length && !values.includes(-1 as never);
-  if (!inferable || !['Reshape', 'Slice'].includes(op)) return undefined;
+  if (values.length !== other.length) return undefined;
+  if (differing.length === 0) return values;
+  if (differing.length > 1 || values.includes(-1 as never) || !inferable(differing[0]!)) return undefined;
   const free = values.slice() as T;
   free[differing[0]!] = -1;
   return free;
 }
 
 function dataType(binding: Binding, dtype: tf.DataType): number {
-  return dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT;
+  if (dtype === 'float32') return binding.TF_FLOAT;
+  if (dtype === 'int32') return binding.TF_INT32;
+  throw new Error(`an input of type ${dtype}: graphs were made of float32 and int32 only`);
 }
 
 function attributeOf(binding: Binding, op: string, { name, type, value }: OpAttribute): GraphAttribute {

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { World } from '../../lib/agon/attempt.js';
+
 import { type Stream, sampleStep } from '../../lib/agon/step.js';
 import { initTrainees, trainingProblems } from '../../lib/experiments/run.js';
+import type { Reward } from '../../lib/records.js';
 import { AGON, coinWorld, tinyConfig } from './support.js';
 
 let world: World;
@@ -13,7 +15,7 @@ before(async () => {
 
 const CONFIG = tinyConfig({ problemsPerStep: 2 });
 
-async function sample(where: World, seed = 0, step = 0): Promise<Stream[]> {
+async function sample(where: World, seed = 0, step = 0, challengeReward?: Reward): Promise<Stream[]> {
   const problems = trainingProblems(where, CONFIG).slice(0, 2);
   const adapters = Object.fromEntries(
     Object.entries(initTrainees(where.base, AGON, CONFIG)).map(([name, t]) => [name, t.adapter]),
@@ -23,6 +25,7 @@ async function sample(where: World, seed = 0, step = 0): Promise<Stream[]> {
     topP: 1,
     seed,
     generationBatchSize: 3,
+    ...(challengeReward && { challengeReward }),
   });
 }
 
@@ -43,6 +46,9 @@ test('two worker threads give bit for bit what this thread gives', async () => {
   try {
     assert.equal(threads.pool.workers, 2);
     assert.deepEqual(await sample(threads), await sample(world));
+    // A reward of one's own is a function, which no thread can be sent.
+    const reward: Reward = (own) => own.rollout.completionIds.length;
+    assert.deepEqual(await sample(threads, 0, 0, reward), await sample(world, 0, 0, reward));
   } finally {
     await threads.pool.close();
   }

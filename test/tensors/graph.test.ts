@@ -77,6 +77,14 @@ test('what cannot be a graph is refused, with the operation named', (t) => {
     () => asGraph(([x]) => tf.tidy(() => [x!.shape[0] === 2 ? tf.square(x!) : tf.sqrt(x!)]), two),
     /the operations of the function depend on its sizes/,
   );
+  assert.throws(
+    () => asGraph(([x]) => tf.tidy(() => [tf.slice(x!, [0, 0], [x!.shape[0]! - 1, 4])]), two),
+    /Slice depends on sizes that cannot be inferred: \[1,4\] and \[2,4\]/, // it stops short of the end
+  );
+  assert.throws(
+    () => asGraph(([x]) => tf.tidy(() => [tf.slice(x!, [x!.shape[0]! - 1, 0], [1, 4])]), two),
+    /Slice depends on sizes that cannot be inferred: \[1,0\] and \[2,0\]/,
+  );
   assert.throws(() => asGraph(([x]) => [x!.clone()], two), /an output of the function is not computed by it/);
   outside.dispose();
 });
