@@ -1,7 +1,7 @@
 /**
  * What a notebook cell imports: `import { openWorld, sampleStep, ... } from 'agon'`.
  *
- * Rooms, lowest floor first: tensors, model, text, tasks, rollouts, grpo, agon, experiments, analysis, notebook.
+ * Rooms, lowest floor first: kernels, tensors, model, text, tasks, rollouts, grpo, agon, experiments, analysis, notebook.
  * Everything public is exported by name from here; the rooms' own files are the reference.
  */
 export * as tf from '@tensorflow/tfjs';

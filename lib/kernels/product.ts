@@ -2,8 +2,8 @@
  * Matrix products in tiles of 4 rows x 8 columns: eight sums in registers, two vectors of B, one number of A at a
  * time. B is packed first, panels of 8 columns in the order they are read, zeros beyond the last column.
  *
- * Every number of C is summed over the depth in order, whatever its tile: a row's result does not depend on which
- * other rows are there. Strides are in bytes. Left out: threads, float16.
+ * A number of C is summed over the depth in order (by `matMul` in sums of 256), whatever its tile: a row's result does
+ * not depend on which other rows are there. Strides are in bytes. Left out: threads, float16.
  */
 
 /** Blocks of A and B that stay in the second-level cache; scratch holds DEPTH x COLUMNS numbers. */

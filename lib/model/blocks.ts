@@ -1,5 +1,5 @@
 /**
- * Decoding as a pure function of tensors: a few tokens per row against a cache of long blocks, so that the whole of
+ * Decoding as a pure function of tensors: a few tokens per row against blocks of keys and values, so that the whole of
  * it can be one graph (tensors/graph.ts). Products of the same input are joined and the norms' weights folded into
  * them; a layer's past is one block, which is copied once per call to get room for the call's tokens; these are then
  * written in place, where the backend can.

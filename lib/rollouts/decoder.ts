@@ -1,7 +1,7 @@
 /**
  * A batch of rows that are being decoded: prompts in, tokens out, rows leave. With a cache of
  * blocks a call decodes several tokens, on native TensorFlow as one graph (tensors/graph.ts); our own wasm kernels
- * cost nothing to call, and decode one.
+ * cost next to nothing to call, and decode one.
  *
  * Only ids and log-probs come back to the host. Left out: when a row has ended (generate.ts).
  */
