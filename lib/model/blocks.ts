@@ -8,17 +8,8 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import type { ModelConfig } from './config.js';
-import {
-  attention,
-  attentionBias,
-  hidingBias,
-  rmsNormalise,
-  rotary,
-  rotate,
-  swiglu,
-  writeRows,
-} from './operations.js';
-import { logits, type Model, positionsOf, runLayers } from './transformer.js';
+import { hidingBias, rmsNormalise, rotary, rotate, swiglu, writeRows } from './operations.js';
+import { forward, logits, type Model } from './transformer.js';
 
 /** A model's weights as decoding reads them. */
 export interface DecodingWeights {
@@ -107,29 +98,26 @@ export function unflatten(list: readonly tf.Tensor[]): DecodingWeights {
  * Reads prompts.
  * @param ids [R, T] int32, padded on the left
  * @param mask [R, T] float, 1 at real tokens
- * @returns logits [R, V] after each row's last token, each layer's block of T places, and the bias that hides its
- *   padding (see DecodeInputs)
+ * @returns logits [R, V] after each row's last token, each layer's block of T places (kept: no tidy frees them), and
+ *   the bias that hides its padding (see DecodeInputs)
  */
 export function prefillBlocks(
   model: Model,
   ids: tf.Tensor2D,
   mask: tf.Tensor2D,
 ): { logits: tf.Tensor2D; long: Block[]; bias: tf.Tensor3D } {
-  const { hidden_size: d, head_dim: hd, num_key_value_heads: Hkv, rope_theta } = model.config;
+  const { hidden_size: d, head_dim: hd, num_key_value_heads: Hkv } = model.config;
   const [R, T] = ids.shape;
   return tf.tidy(() => {
-    const table = rotary(positionsOf(mask), hd, rope_theta);
-    const bias = attentionBias(mask);
     const long: Block[] = [];
-    const rank3 = (x: tf.Tensor4D) => tf.reshape(x, [-1, T, hd]) as tf.Tensor3D;
-    const hidden = runLayers(model, ids, table, (_layer, q, k, v) => {
-      long.push({ k: rank3(k), v: rank3(v) });
-      return attention(q, k, v, bias);
+    const rank3 = (x: tf.Tensor4D) => tf.keep(tf.reshape(x, [-1, T, hd]) as tf.Tensor3D);
+    const hidden = forward(model, ids, mask, undefined, {
+      span: { start: T - 1, count: 1 },
+      onKeys: (k, v) => long.push({ k: rank3(k), v: rank3(v) }),
     });
-    const last = tf.slice(tf.reshape(hidden, [R, T, d]), [0, T - 1, 0], [R, 1, d]);
     const perKeyHead = tf.tile(tf.reshape(hidingBias(mask), [R, 1, T]), [1, Hkv, 1]);
     return {
-      logits: logits(model, tf.reshape(last, [R, d]) as tf.Tensor2D),
+      logits: logits(model, tf.reshape(hidden, [R, d]) as tf.Tensor2D),
       long,
       bias: tf.reshape(perKeyHead, [R * Hkv, 1, T]) as tf.Tensor3D,
     };

@@ -42,7 +42,7 @@ export interface LoraTensors {
 }
 
 /** What a layer asks for: from rotated queries [R, H, T, hd] and this call's keys and values, the mixed values. */
-export type Attend = (layer: number, q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D) => tf.Tensor4D;
+type Attend = (q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D) => tf.Tensor4D;
 
 /** The name PEFT gives to a LoRA matrix of a linear module, e.g. of `model.layers.0.self_attn.q_proj`. */
 export function loraName(module: string, matrix: 'A' | 'B'): string {
@@ -63,6 +63,11 @@ export interface ForwardOptions {
   readonly gradientCheckpointing?: boolean | undefined;
   /** The positions that are asked for: the last layer computes no others. Default all. */
   readonly span?: Span;
+  /**
+   * Gets each layer's rotated keys and its values [R, Hkv, T, hd], in order; `tf.keep` what has to stay. Not together
+   * with `gradientCheckpointing`.
+   */
+  readonly onKeys?: (k: tf.Tensor4D, v: tf.Tensor4D) => void;
 }
 
 /**
@@ -77,21 +82,29 @@ export function forward(
   ids: tf.Tensor2D,
   attentionMask: tf.Tensor2D,
   lora?: LoraTensors,
-  { gradientCheckpointing, span }: ForwardOptions = {},
+  { gradientCheckpointing, span, onKeys }: ForwardOptions = {},
 ): tf.Tensor3D {
   const { shape } = ids;
-  const { hidden_size, head_dim, rope_theta, num_hidden_layers } = model.config;
+  const { hidden_size, head_dim, rope_theta, rms_norm_eps, num_hidden_layers } = model.config;
   return tf.tidy(() => {
     const mask = tf.cast(attentionMask, 'float32');
     const table = rotary(positionsOf(mask), head_dim, rope_theta);
     const bias = attentionBias(mask);
-    const hidden = throughLayers(model, ids, (layer, x) => {
+    let x = embed(model.weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
+    for (let layer = 0; layer < num_hidden_layers; layer++) {
       const out = layer === num_hidden_layers - 1 ? span : undefined;
-      if (gradientCheckpointing && lora)
-        return checkpointedBlock(model, layer, x, shape, table, bias, lora, out);
-      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, within(bias, out));
-      return tf.tidy(() => block(model, layer, x, shape, table, attend, lora, out));
-    });
+      if (gradientCheckpointing && lora) {
+        x = checkpointedBlock(model, layer, x, shape, table, bias, lora, out);
+        continue;
+      }
+      const attend: Attend = (q, k, v) => {
+        onKeys?.(k, v);
+        return attention(q, k, v, within(bias, out));
+      };
+      const before = x;
+      x = tf.tidy(() => block(model, layer, before, shape, table, attend, lora, out));
+    }
+    const hidden = rmsNorm(x, model.weights['model.norm.weight'] as tf.Tensor1D, rms_norm_eps);
     return tf.reshape(hidden, [shape[0], span?.count ?? shape[1], hidden_size]);
   });
 }
@@ -118,33 +131,8 @@ export function outputHead({ config, weights }: Model): OutputHead {
 }
 
 /** Positions count real tokens, so that padding on either side gives the numbers of the unpadded row. */
-export function positionsOf(mask: tf.Tensor2D): tf.Tensor2D {
+function positionsOf(mask: tf.Tensor2D): tf.Tensor2D {
   return tf.tidy(() => tf.relu(tf.sub(tf.cumsum(mask, 1), 1)) as tf.Tensor2D);
-}
-
-/**
- * Embedding, every layer and the final norm, with attention left to the caller (with or without a cache).
- * @param ids [R, T] int32
- * @returns [R * T, d]
- */
-export function runLayers(
-  model: Model,
-  ids: tf.Tensor2D,
-  table: Rotary,
-  attend: Attend,
-  lora?: LoraTensors,
-): tf.Tensor2D {
-  return throughLayers(model, ids, (layer, x) => block(model, layer, x, ids.shape, table, attend, lora));
-}
-
-function throughLayers(
-  { config, weights }: Model,
-  ids: tf.Tensor2D,
-  runBlock: (layer: number, x: tf.Tensor2D) => tf.Tensor2D,
-): tf.Tensor2D {
-  let x = embed(weights['model.embed_tokens.weight'] as tf.Tensor2D, tf.reshape(ids, [-1]));
-  for (let layer = 0; layer < config.num_hidden_layers; layer++) x = runBlock(layer, x);
-  return rmsNorm(x, weights['model.norm.weight'] as tf.Tensor1D, config.rms_norm_eps);
 }
 
 /**
@@ -188,7 +176,7 @@ function block(
   const k = norm(heads(linear(normed, 'self_attn.k_proj', frozen), Hkv), 'self_attn.k_norm');
   const v = heads(linear(normed, 'self_attn.v_proj', frozen), Hkv);
   const queryTable = { ...table, cos: within(table.cos, span), sin: within(table.sin, span) };
-  const mixed = attend(layer, rotate(headsFirst(q), queryTable), rotate(headsFirst(k), table), headsFirst(v));
+  const mixed = attend(rotate(headsFirst(q), queryTable), rotate(headsFirst(k), table), headsFirst(v));
   const rows = tf.reshape(headsFirst(mixed), [-1, H * hd]) as tf.Tensor2D;
   const attended = tf.add<tf.Tensor2D>(out(x), linear(rows, 'self_attn.o_proj'));
   const normed2 = norm(attended, 'post_attention_layernorm');
@@ -217,7 +205,7 @@ function checkpointedBlock(
     (x, trained, constants) => {
       const [cos, sin, swap, bias] = constants as [tf.Tensor4D, tf.Tensor4D, tf.Tensor2D, tf.Tensor4D];
       const own = Object.fromEntries(names.map((name, i) => [name, trained[i] as tf.Tensor2D]));
-      const attend: Attend = (_layer, q, k, v) => attention(q, k, v, within(bias, span));
+      const attend: Attend = (q, k, v) => attention(q, k, v, within(bias, span));
       return block(model, layer, x, shape, { cos, sin, swap }, attend, { ...lora, weights: own }, span);
     },
     x,

@@ -11,7 +11,7 @@ import { runExperiment } from '../../lib/experiments/experiment.js';
 import { checkPlan, misfits } from '../../lib/experiments/plan/check.js';
 import { planMemory } from '../../lib/experiments/plan/memory.js';
 import { planExperiment, planRun } from '../../lib/experiments/plan/plan.js';
-import { HOLES, samplingParts } from '../../lib/experiments/plan/sampling.js';
+import { samplingParts } from '../../lib/experiments/plan/sampling.js';
 import { planTime } from '../../lib/experiments/plan/time.js';
 import { trainingParts } from '../../lib/experiments/plan/training.js';
 import type { ThreadPart } from '../../lib/experiments/plan/widths.js';
@@ -87,7 +87,7 @@ const SHAPES: Record<string, [Partial<ModelConfigInput>, rows: number, prompt: n
   };
 
 for (const [name, [changes, rows, prompt, completion]] of Object.entries(SHAPES))
-  test(`${name}: the bytes that tensors hold are within 15% of the plan`, async (t) => {
+  test(`${name}: the bytes that tensors hold are within 15% of the plan (sampling: 20% above)`, async (t) => {
     const config = makeConfig({
       hidden_size: 128,
       num_hidden_layers: 3,
@@ -116,11 +116,13 @@ for (const [name, [changes, rows, prompt, completion]] of Object.entries(SHAPES)
       const compare = (what: string, parts: readonly ThreadPart[]) => {
         const held = counter.peak() - weights;
         const planned = parts
-          .filter(({ space, name }) => space === 'backend' && name !== HOLES)
+          .filter(({ space }) => space === 'backend')
           .reduce((sum, { bytes }) => sum + bytes, 0);
         const error = planned / held - 1;
         t.diagnostic(`${what}: ${(held / 1e6).toFixed(1)} MB, plan ${(100 * error).toFixed(1)}%`);
-        assert.ok(Math.abs(error) < 0.15, `${what}: ${held} bytes held, ${planned} planned`);
+        // The plan counts rows that leave when the cache is largest; here all end together.
+        const above = what === 'sampling' ? 0.2 : 0.15;
+        assert.ok(error > -0.15 && error < above, `${what}: ${held} bytes held, ${planned} planned`);
       };
       const prompts = Array.from({ length: rows }, (_, i) =>
         Array.from({ length: prompt }, (_, k) => 3 + ((i + k) % 90)),

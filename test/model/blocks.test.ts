@@ -54,6 +54,7 @@ for (const tied of [true, false])
         assert.equal(after.long[0]!.k.shape[1], long[0]!.k.shape[1] + STEPS);
         ({ long, bias } = after);
       }
+      tf.dispose(started.long.flatMap(({ k, v }) => [k, v]));
     });
     assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
     model.dispose();

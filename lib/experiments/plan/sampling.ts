@@ -20,7 +20,7 @@ import {
   worst,
 } from './widths.js';
 
-/** Tensors per token of the prompts: everything made in a layer stays until the last one is done. */
+/** Tensors per token of the prompts in one layer; what it hands on and its keys and values stay until the last is done. */
 const READING: Record<'wasm' | 'native', { readonly layer: Partial<Widths>; readonly scores: number }> = {
   // On wasm a norm, a rotation and attention are one kernel each; natively they are composed, and scores are there.
   wasm: { layer: { hidden: 6, queries: 6, keys: 6, inner: 3 }, scores: 0 },
@@ -34,12 +34,6 @@ const DRAWING = { wasm: { full: 2, nucleus: 18 }, native: { full: 10, nucleus: 1
 
 /** The graph that decodes on native TensorFlow, per thread and beside its tensors: measured. */
 const GRAPH: ThreadPart = { name: 'decoding graph', bytes: 60e6, space: 'host', formula: 'measured' };
-
-/**
- * On wasm the activations, once freed, lie in pieces between the keys and values that stay: the packed weights find no
- * room among them, and the heap grows by their size.
- */
-export const HOLES = 'packed weights, beside the holes';
 
 /** Room beyond the prompts that a cache on wasm starts with; it doubles when it is full (model/kernel-cache.ts). */
 const ROOM = 64;
@@ -82,10 +76,11 @@ export function samplingParts(
   const perLayer = numbersIn(layer, wide);
   const attending =
     prompt + model.hidden_size + Math.max(0, scores * wide.scores - numbersIn(AFTER_SCORES, wide));
+  const staying = wide.hidden + 2 * wide.keys;
   const activations = inBackend(
     'activations',
-    tokens * (layers * perLayer + attending),
-    `${tokens} tokens x (${layers} layers x ${perLayer} + ${attending} beside them)`,
+    tokens * ((layers - 2) * staying + perLayer + attending),
+    `${tokens} tokens x (${layers - 2} layers x ${staying} + ${perLayer} in one + ${attending} beside them)`,
   );
   const longest = prompt + completion;
   if (kind === 'wasm') {
@@ -93,7 +88,7 @@ export function samplingParts(
     let capacity = prompt + ROOM;
     while (capacity < longest) capacity *= 2;
     return worst([
-      [...merged, activations, { ...packed, name: HOLES }],
+      [...merged, activations],
       [...merged, packed, cache('KV cache', prompt + ROOM), cache('KV cache, copied', prompt + ROOM), logits],
       // Rows leave when an eighth has ended, and the others are copied.
       [...merged, packed, cache('KV cache', capacity), cache('KV cache, copied', 0.875 * capacity), logits],
