@@ -7,6 +7,8 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import {
+  checkAdapter,
+  checkTokenIds,
   type ForwardOptions,
   forward,
   type LoraTensors,
@@ -57,11 +59,12 @@ export const GRADIENT: JobFunction<GradientShard, GradientSums> = {
 export async function gradientShard({ policy, rows, options }: GradientShard): Promise<GradientSums> {
   const base = sharedModel(policy.base);
   if (!policy.adapter) throw new Error('a gradient needs an adapter: the base is frozen');
+  checkAdapter(base.config, policy.adapter, 'the adapter');
+  const reference =
+    options.beta > 0 ? tf.tidy(() => hostLogProbs(base, undefined, rows, options.temperature)) : undefined;
   const adapter = uploadAdapter(policy.adapter);
   const names = Object.keys(adapter.weights);
   const sums = { loss: 0, tokens: 0, entropy: 0, clippedLow: 0, clippedHigh: 0, kl: 0 };
-  const reference =
-    options.beta > 0 ? tf.tidy(() => hostLogProbs(base, undefined, rows, options.temperature)) : undefined;
   try {
     const { value, grads } = tf.valueAndGrads((...weights: tf.Tensor[]) => {
       const given = Object.fromEntries(names.map((n, i) => [n, weights[i] as tf.Tensor2D]));
@@ -112,6 +115,7 @@ export async function scoreLogProbs(
   temperature: number,
 ): Promise<Float32Array[]> {
   const base = sharedModel(policy.base);
+  if (policy.adapter) checkAdapter(base.config, policy.adapter, 'the adapter');
   return tf.tidy(() => {
     const lora = policy.adapter && uploadAdapter(policy.adapter);
     const flat = hostLogProbs(base, lora, rows, temperature);
@@ -145,6 +149,9 @@ function scoreRows(
   options: Omit<ScoreOptions, 'maxLogits'> & Pick<ForwardOptions, 'gradientCheckpointing'>,
 ) {
   const { width, first, scored, start } = layout(rows);
+  if (first === 0) throw new Error('a prompt is empty: nothing says what its first completion token follows');
+  for (const { promptIds, completionIds } of rows)
+    for (const given of [promptIds, completionIds]) checkTokenIds(model.config, given);
   const ids = rows.map((r) => pad([...r.promptIds, ...r.completionIds], width));
   const mask = rows.map((r) =>
     pad(new Array<number>(r.promptIds.length + r.completionIds.length).fill(1), width),

@@ -138,3 +138,10 @@ export function countParameters(config: ModelConfig): number {
 export function isLinear(name: string): boolean {
   return name.endsWith('_proj.weight') || name === 'lm_head.weight';
 }
+
+/** @throws RangeError naming the first id that is not in the vocabulary: some backends would read whatever lies there */
+export function checkTokenIds({ vocab_size }: ModelConfig, ids: readonly number[]): void {
+  const wrong = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id < vocab_size));
+  if (wrong !== undefined)
+    throw new RangeError(`token id ${wrong} is not in the vocabulary: allowed are 0 to ${vocab_size - 1}`);
+}

@@ -3,7 +3,8 @@
  * no operation of TensorFlow.js between them. Keys and values are written in place; nothing is copied or transposed
  * per token. Weights are packed once, at the prompts, the norms' weights folded into the products that follow.
  *
- * A row's tokens lie from place 0 on, without padding, so that its numbers are the same bits in every batch. The
+ * A row's tokens lie from place 0 on, without padding, so that after equal prompts its numbers are the same bits in
+ * every batch (prompts of other lengths are read with padding, and differ by rounding). The
  * room for tokens doubles when it is full. Left out: reading prompts (cache.ts), head sizes that are no multiple of 8,
  * hidden sizes that are no multiple of 4.
  */

@@ -5,13 +5,13 @@
  * its names give, so the rollouts depend on neither. Finished rows leave the batch. The adapter is merged into
  * the base for sampling. Left out: what a prompt says and what a completion means (text/, agon/).
  */
-import { type Model, mergeAdapter } from '../model/index.js';
+import { checkTokenIds, type Model, mergeAdapter } from '../model/index.js';
 import { type Random, stream } from '../random.js';
 import type { Rollout } from '../records.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
 import { type Drawn, startDecoder } from './decoder.js';
 import { type Policy, sharedModel } from './policy.js';
-import { checkLogProb, type SamplingOptions, uniformFloat } from './sampler.js';
+import { checkLogProb, checkSampling, type SamplingOptions, uniformFloat } from './sampler.js';
 
 export interface GenerationOptions extends SamplingOptions {
   /** Token cap of one completion (TRL's `max_completion_length`). */
@@ -48,6 +48,8 @@ export async function generate(
   generationBatchSize: number,
   onDone?: (done: number) => void,
 ): Promise<Rollout[]> {
+  if (!(Number.isInteger(generationBatchSize) && generationBatchSize > 0))
+    throw new RangeError(`generationBatchSize ${generationBatchSize}: allowed are whole numbers from 1`);
   const shards: GenerateShard[] = [];
   for (let i = 0; i < requests.length; i += generationBatchSize)
     shards.push({ policy, requests: requests.slice(i, i + generationBatchSize), options });
@@ -84,8 +86,8 @@ interface Row {
 
 /**
  * Samples a batch on a loaded model. Each distinct prompt is read once.
- * @throws when a prompt is empty or does not leave room for one token in the model's context, and when logits are
- *   not finite
+ * @throws when a prompt is empty, holds an id beyond the vocabulary or does not leave room for one token in the
+ *   model's context, when the options cannot be, and when logits are not finite
  */
 export function sampleBatch(
   model: Model,
@@ -97,6 +99,8 @@ export function sampleBatch(
   if (requests.some((r) => r.promptIds.length === 0)) throw new Error('a prompt is empty');
   if (longest >= context)
     throw new Error(`a prompt of ${longest} tokens leaves no room in a context of ${context}`);
+  for (const { promptIds } of requests) checkTokenIds(model.config, promptIds);
+  checkSampling(options);
   const rows: Row[] = requests.map((request) => ({
     request,
     random: stream(...request.names),

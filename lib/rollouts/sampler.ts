@@ -16,6 +16,16 @@ export interface SamplingOptions {
   readonly topP: number;
 }
 
+/** Below it float32 divides logits by next to nothing; 0 says what is meant. */
+const LEAST_TEMPERATURE = 1e-6;
+
+/** @throws RangeError naming the option that cannot be */
+export function checkSampling({ temperature, topP }: SamplingOptions): void {
+  if (!(temperature === 0 || (temperature >= LEAST_TEMPERATURE && Number.isFinite(temperature))))
+    throw new RangeError(`temperature ${temperature}: allowed are 0 and numbers from ${LEAST_TEMPERATURE}`);
+  if (!(topP > 0 && topP <= 1)) throw new RangeError(`topP ${topP}: allowed are numbers above 0, up to 1`);
+}
+
 /** How a token is chosen: each way is a computation of its own. */
 export type Choice = 'greedy' | 'full' | 'nucleus';
 

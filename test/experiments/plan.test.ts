@@ -10,7 +10,7 @@ import { type Experiment, preset } from '../../lib/experiments/config.js';
 import { runExperiment } from '../../lib/experiments/experiment.js';
 import { checkPlan, misfits } from '../../lib/experiments/plan/check.js';
 import { planMemory } from '../../lib/experiments/plan/memory.js';
-import { planExperiment, planRun } from '../../lib/experiments/plan/plan.js';
+import { type PlanOptions, planExperiment, planRun } from '../../lib/experiments/plan/plan.js';
 import { samplingParts } from '../../lib/experiments/plan/sampling.js';
 import { planTime } from '../../lib/experiments/plan/time.js';
 import { trainingParts } from '../../lib/experiments/plan/training.js';
@@ -230,4 +230,12 @@ test('with an opened world the rate is measured, and the plan can be read', asyn
   assert.match(planSummary(plan), /^memory: at most .* GiB .*\nin the .* backend: loading .*\ndisk: /);
   assert.deepEqual(planTable(plan).columns, ['phase', 'part', 'MiB', 'copies', 'MiB in all', 'how']);
   assert.match(planMarkdown(plan), /\| training \| activations \|/);
+});
+
+test('a plan refuses what is no number of workers or tokens, and no backend', () => {
+  const plan = (options: Partial<PlanOptions>) =>
+    planRun(QWEN3['0.6b'], preset('quick'), { backend: 'wasm', workers: 2, promptTokens: 100, ...options });
+  assert.throws(() => plan({ workers: Number.NaN }), /options of the plan[\s\S]*workers/);
+  assert.throws(() => plan({ promptTokens: -5 }), /options of the plan[\s\S]*promptTokens/);
+  assert.throws(() => plan({ backend: 'nope' as 'wasm' }), /options of the plan[\s\S]*backend/);
 });

@@ -90,6 +90,33 @@ test('a prompt that leaves no room, and an empty one, are errors', async () => {
   assert.deepEqual(await generate(createPool(0), policy, [], SAMPLING, 4), []);
 });
 
+test('ids beyond the vocabulary, impossible options and batch sizes are errors that name them', async () => {
+  const run = (promptIds: number[], options = {}, batch = 1) =>
+    generate(createPool(0), policy, [{ promptIds, names: [0] }], { ...SAMPLING, ...options }, batch);
+  await assert.rejects(run([5, 13]), /token id 13 is not in the vocabulary: allowed are 0 to 12/);
+  await assert.rejects(run([-1]), /token id -1 /);
+  await assert.rejects(
+    run([5], { temperature: -1 }),
+    /temperature -1: allowed are 0 and numbers from 0.000001/,
+  );
+  await assert.rejects(run([5], { topP: 0 }), /topP 0: allowed are numbers above 0, up to 1/);
+  for (const batch of [0, -1, 1.5, Number.NaN])
+    await assert.rejects(run([5], {}, batch), /generationBatchSize .*: allowed are whole numbers from 1/);
+  const rows = [{ promptIds: [5], completionIds: [13] }];
+  await assert.rejects(scoreLogProbs(policy, rows, 1), /token id 13/);
+  await assert.rejects(
+    scoreLogProbs(policy, [{ promptIds: [], completionIds: [1] }], 1),
+    /a prompt is empty/,
+  );
+  const { 'base_model.model.model.layers.0.mlp.up_proj.lora_B.weight': _, ...weights } =
+    policy.adapter!.weights;
+  const partial = { ...policy, adapter: { ...policy.adapter!, weights } };
+  await assert.rejects(
+    scoreLogProbs(partial, [{ promptIds: [5], completionIds: [1] }], 1),
+    /lora_B.* is missing/,
+  );
+});
+
 test('check 10: the log-prob of token t comes from the logits at t - 1, the first from the last prompt position', async () => {
   const [rollout] = await sample({ base, adapter: undefined }, 1);
   const { promptIds, completionIds, logProbs } = rollout!;

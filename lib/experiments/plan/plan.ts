@@ -7,12 +7,14 @@
  *
  * Left out: showing it (notebook/plan.ts).
  */
+import { z } from 'zod';
 import { promptText, type World } from '../../agon/attempt.js';
 import { METHODS } from '../../agon/methods.js';
+import { check } from '../../files.js';
 import type { ModelConfig } from '../../model/index.js';
 import { sharedModel } from '../../rollouts/policy.js';
-import { currentBackend } from '../../tensors/backend.js';
-import type { Experiment } from '../config.js';
+import { BACKEND_NAMES, currentBackend } from '../../tensors/backend.js';
+import { type Experiment, experimentSchema } from '../config.js';
 import { evaluationProblems } from '../evaluate.js';
 import { trainingProblems } from '../run.js';
 import { RESULTS_FOLDER } from '../store.js';
@@ -44,10 +46,18 @@ export interface PlanOptions extends Omit<PlanSetup, 'adapters'> {
   readonly resultsFolder?: string;
 }
 
-/** Plans an experiment on a model that may not be here. @throws when prompts leave no room in the model's context */
+const setupSchema = z.strictObject({
+  backend: z.enum(BACKEND_NAMES),
+  workers: z.int().min(0).max(64),
+  promptTokens: z.int().min(1),
+});
+const pick = ({ backend, workers, promptTokens }: PlanOptions) => ({ backend, workers, promptTokens });
+
+/** Plans an experiment on a model that may not be here. @throws naming the option that cannot be, and when prompts leave no room in the model's context */
 export function planRun(model: ModelConfig, experiment: Experiment, options: PlanOptions): Plan {
-  const { backend, workers, promptTokens, rate } = options;
-  const { run } = experiment;
+  const { backend, workers, promptTokens } = check(setupSchema, pick(options), 'the options of the plan');
+  const { rate } = options;
+  const { run } = check(experimentSchema, experiment, 'the experiment');
   const adapters = Math.max(
     0,
     ...METHODS.filter((m) => experiment.methods.includes(m.name)).map(
