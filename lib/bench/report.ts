@@ -109,13 +109,43 @@ export function judgeClaims(model: ModelResult): Judged[] {
   });
 }
 
-/** Every claim on every model, and the other speedups over the peers. */
+const PEER_NAMES = ['transformers', 'trl', 'pytorch'];
+
+/** How many times faster each of ours is than each peer: the median of neighbouring repetitions. */
+export function speedupTable(result: BenchResult): DataFrame {
+  return new DataFrame(
+    result.models.flatMap((model) =>
+      model.measured
+        .filter(({ side, timings, measure }) => side === 'ours' && timings.length > 0 && measure !== 'agon')
+        .map((ours) => {
+          const over = PEER_NAMES.map((name) => {
+            const theirs = model.measured.find((m) => m.participant === name && m.measure === ours.measure);
+            const known = theirs && theirs.timings.length > 0;
+            return [`over ${name}`, known ? digits(speedup(rates(ours), rates(theirs)).median) : ''];
+          });
+          return {
+            model: model.plan.model,
+            measurement: plainTitle(ours.measure),
+            ours: ours.participant,
+            ...(Object.fromEntries(over) as Record<string, string>),
+          };
+        }),
+    ),
+  );
+}
+
+/** A measurement's title without its unit. */
+function plainTitle(measure: Measure): string {
+  return TITLES[measure].replace(/ \(.*/, '');
+}
+
+/** Every claim on every model. */
 export function claimTable(result: BenchResult): DataFrame {
   return new DataFrame(
     result.models.flatMap((model) =>
       judgeClaims(model).map(({ measure, ours, theirs, atLeast, speedup: ratio, holds }) => ({
         model: model.plan.model,
-        claim: `${TITLES[measure].replace(/ \(.*/, '')}: ${ours} over ${theirs}`,
+        claim: `${plainTitle(measure)}: ${ours} over ${theirs}`,
         'at least': atLeast,
         measured: ratio ? digits(ratio.median) : '',
         range: ratio ? range(ratio) : '',
@@ -221,10 +251,20 @@ export function benchMarkdown(result: BenchResult): string {
       `${machine.system}; ${threads} threads for everybody; float32. ` +
       `Versions: ${versions.map(([name, version]) => `${name} ${version}`).join(', ')}.\n`,
     `${plans.join('\n')}\n- Batches of fixed-length sampling: ours of at most ${SAMPLING_ROWS.kernels} (wasm) or ${SAMPLING_ROWS.graphs} ` +
-      '(native) rows, one after another per core; peers all rows at once, which is what suits each best.\n',
+      '(native) rows, one after another per core; peers all rows at once: for each the fastest that was tried.\n',
     ...(absent.length > 0 ? [`${absent.map((line) => `- ${line}`).join('\n')}\n`] : []),
-    section('Claims', toMarkdown(claimTable(result))),
-    section('Measured', toMarkdown(measuredTable(result))),
+    section('How many times faster', toMarkdown(speedupTable(result))),
+    section(
+      'Claims',
+      `${toMarkdown(claimTable(result))}\n\nWhere one does not hold, the profile below shows where the time goes, and ` +
+        'results/LOG.md what was tried.',
+    ),
+    section(
+      'Measured',
+      `${toMarkdown(measuredTable(result))}\n\nA matmul rate is what a participant reaches at the workload's own shapes, one ` +
+        "at a time (the floor, below); the machine's is the best of all participants at each shape. More than 100% says " +
+        'that the shapes were slower alone than in the work, as where weights come from memory each time.',
+    ),
     section('The floor: the matrix products alone', toMarkdown(floorTable(result))),
     section('Where the time goes (one thread)', toMarkdown(profileTable(result))),
     ...(curved

@@ -36,7 +36,7 @@ export interface Plan {
 
 export const ARENA_PLAN: Plan = {
   model: 'arena-base',
-  rows: 384, // the rollouts of one step
+  rows: 384, // two steps of rollouts: a fifth of a second or more for everybody
   completion: 64,
   problemsPerStep: 12,
   trainRows: 24,

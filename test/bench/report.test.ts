@@ -83,6 +83,9 @@ test('the report names machine, versions, date, who is missing, the share of the
   // 1200 tokens in 1 s; its own floor 0.5 s of 1 s, the machine's 0.25 s; 500 MB.
   assert.match(text, /\| tfjs-node \| 1200 \| 1200\.\.1200 \| 3 \| 1200 \| 50\.0 \| 25\.0 \| 500 \|/);
   assert.match(text, /pytorch ended at grpo/);
+  // 4 s against 5, 6 and 4 s; 10 s against 12.5 s.
+  assert.match(text, /sampling \| wasm \| 1\.25 \| – \| – \|/);
+  assert.match(text, /GRPO step \| wasm \| – \| 1\.25 \| – \|/);
 });
 
 test('a straight cost is told from one that grows faster', () => {
