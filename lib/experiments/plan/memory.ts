@@ -12,11 +12,11 @@
  * |                      | wasm | wasm, 2 workers | native | native, 2 workers |
  * | -------------------- | ---: | --------------: | -----: | ----------------: |
  * | arena: loading       |  0   |   -7            |  -1    |  -5               |
- * | arena: sampling      |  2   |    1            |  -3    |   3               |
+ * | arena: sampling      |  4   |    2            |  -3    |  -5               |
  * | arena: training      | -1   |   -3            |   1    |  18               |
  * | with checkpointing   |  4   |    1            | -10    |  -2               |
  * | wide: loading        |  3   |  -17            |  -5    | -15               |
- * | wide: sampling       |  4   |   -2            |  -7    |  -9               |
+ * | wide: sampling       |  1   |   -4            | -10    | -13               |
  * | wide: training       |  1   |   -1            |   4    |   4               |
  * | with checkpointing   |  0   |   -1            |  -1    |  -1               |
  */
