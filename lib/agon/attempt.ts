@@ -73,10 +73,7 @@ export async function attempt(
     promptIds: tokenizer.encode(promptText(world, role, assignment)),
     names: [...names, role, i],
   }));
-  // Field by field: what goes to a worker is copied, and the caller's object may hold a reward of its own.
-  const { temperature, topP, maxCompletionLength } = sampling;
-  const { eosId, padId } = tokenizer;
-  const options = { temperature, topP, maxCompletionLength, eosId, padId };
+  const options = { ...sampling, eosId: tokenizer.eosId, padId: tokenizer.padId };
   const policy = { base: world.base, adapter };
   const rollouts = await generate(
     world.pool,

@@ -17,7 +17,7 @@ import { rotary } from './operations.js';
 import type { Model } from './transformer.js';
 
 /** Room for tokens that a cache starts with, beyond the prompts. */
-const ROOM = 64;
+export const ROOM = 64;
 /** Bytes of a number. */
 const WORD = 4;
 

@@ -112,24 +112,54 @@ function nextBlock(
   choice: Choice,
   { inverseTemperature, topP }: ChoiceScalars,
 ): Drawn {
-  const own = [
-    tf.tensor1d([...lastIds], 'int32'),
-    cache.positions(),
-    tf.tensor2d(uniforms, [cache.rows, TOKENS_PER_CALL]),
-  ];
-  const decode = decodingGraph(cache.config, choice, cache.weights);
-  const [ids, logProbs, bias, ...long] = decode([
-    ...own,
-    cache.bias,
-    inverseTemperature,
-    topP,
-    ...cache.long.flatMap(({ k, v }) => [k, v]),
-    ...flatten(cache.weights),
-  ]);
+  const own = {
+    ids: tf.tensor1d([...lastIds], 'int32'),
+    positions: cache.positions(),
+    uniforms: tf.tensor2d(uniforms, [cache.rows, TOKENS_PER_CALL]),
+  };
+  const { bias, long, weights } = cache;
+  const decode = decodingGraph(cache.config, choice, weights);
+  const [ids, logProbs, biasAfter, ...longAfter] = decode(
+    listOf({ ...own, bias, inverseTemperature, topP, long, weights }),
+  );
   const drawn = download({ ids: ids!, logProbs: logProbs! });
-  tf.dispose([...own, ids!, logProbs!]);
-  cache.advance(asBlocks(long), bias as tf.Tensor3D);
+  tf.dispose([...Object.values(own), ids!, logProbs!]);
+  cache.advance(asBlocks(longAfter), biasAfter as tf.Tensor3D);
   return drawn;
+}
+
+/** What one call reads. */
+interface CallInputs extends ChoiceScalars {
+  /** [R] int32 */
+  readonly ids: tf.Tensor1D;
+  /** [R, 1] */
+  readonly positions: tf.Tensor2D;
+  /** [R, TOKENS_PER_CALL] */
+  readonly uniforms: tf.Tensor2D;
+  /** [R Hkv, 1, L] */
+  readonly bias: tf.Tensor3D;
+  readonly long: readonly Block[];
+  readonly weights: DecodingWeights;
+}
+
+/** A call's inputs as a graph takes them: a list; `fromList` is its inverse. */
+function listOf({ ids, positions, uniforms, bias, inverseTemperature, topP, long, weights }: CallInputs) {
+  const own: tf.Tensor[] = [ids, positions, uniforms, bias, inverseTemperature, topP];
+  return [...own, ...long.flatMap(({ k, v }) => [k, v]), ...flatten(weights)];
+}
+
+function fromList(list: readonly tf.Tensor[], { num_hidden_layers: layers }: ModelConfig): CallInputs {
+  const [ids, positions, uniforms, bias, inverseTemperature, topP, ...rest] = list as [
+    tf.Tensor1D,
+    tf.Tensor2D,
+    tf.Tensor2D,
+    tf.Tensor3D,
+    tf.Scalar,
+    tf.Scalar,
+    ...tf.Tensor[],
+  ];
+  const [long, weights] = [asBlocks(rest.slice(0, 2 * layers)), unflatten(rest.slice(2 * layers))];
+  return { ids, positions, uniforms, bias, inverseTemperature, topP, long, weights };
 }
 
 function asBlocks(list: readonly tf.Tensor[]): Block[] {
@@ -155,36 +185,18 @@ function decodingGraph(config: ModelConfig, choice: Choice, weights: DecodingWei
   return graph;
 }
 
-/** Inputs and outputs in the order in which `nextBlock` gives and takes them. */
+/** What a graph of one call computes: ids and log-probs [R, TOKENS_PER_CALL], the bias and the blocks after it. */
 function decodingFunction(config: ModelConfig, choice: Choice): TensorFunction {
-  const blocksOf = 2 * config.num_hidden_layers;
-  return (inputs) =>
+  return (list) =>
     tf.tidy(() => {
-      const [ids, positions, uniforms, bias, inverseTemperature, topP] = inputs as [
-        tf.Tensor1D,
-        tf.Tensor2D,
-        tf.Tensor2D,
-        tf.Tensor3D,
-        tf.Scalar,
-        tf.Scalar,
-      ];
+      const { uniforms, ...inputs } = fromList(list, config);
       const shares = tf.split(uniforms, TOKENS_PER_CALL, 1) as tf.Tensor2D[];
       const drawn: { ids: tf.Tensor1D; logProbs: tf.Tensor1D }[] = [];
-      const after = decodeBlock(
-        config,
-        {
-          weights: unflatten(inputs.slice(6 + blocksOf)),
-          long: asBlocks(inputs.slice(6, 6 + blocksOf)),
-          bias,
-          ids,
-          positions,
-          next(logits, step) {
-            drawn.push(sampleTokens(logits, shares[step]!, choice, { inverseTemperature, topP }));
-            return drawn.at(-1)!.ids;
-          },
-        },
-        TOKENS_PER_CALL,
-      );
+      const next = (logits: tf.Tensor2D, step: number) => {
+        drawn.push(sampleTokens(logits, shares[step]!, choice, inputs));
+        return drawn.at(-1)!.ids;
+      };
+      const after = decodeBlock(config, { ...inputs, next }, TOKENS_PER_CALL);
       const columns = (xs: readonly tf.Tensor1D[]) =>
         tf.concat(
           xs.map((x) => tf.reshape(x, [-1, 1]) as tf.Tensor2D),
@@ -202,14 +214,15 @@ function decodingFunction(config: ModelConfig, choice: Choice): TensorFunction {
 /** Inputs of the right kinds with R rows and L places in the past. */
 function exampleInputs(config: ModelConfig, weights: DecodingWeights, R: number, L: number): tf.Tensor[] {
   const { num_hidden_layers: layers, num_key_value_heads: Hkv, head_dim: hd } = config;
-  return [
-    tf.zeros([R], 'int32'),
-    tf.fill([R, 1], L),
-    tf.fill([R, TOKENS_PER_CALL], 0.5),
-    tf.zeros([R * Hkv, 1, L]),
-    tf.scalar(1),
-    tf.scalar(0.9),
-    ...Array.from({ length: 2 * layers }, () => tf.zeros([R * Hkv, L, hd])),
-    ...flatten(weights).map((weight) => tf.clone(weight)),
-  ];
+  const block = () => tf.zeros<tf.Rank.R3>([R * Hkv, L, hd]);
+  return listOf({
+    ids: tf.zeros([R], 'int32'),
+    positions: tf.fill([R, 1], L),
+    uniforms: tf.fill([R, TOKENS_PER_CALL], 0.5),
+    bias: tf.zeros([R * Hkv, 1, L]),
+    inverseTemperature: tf.scalar(1),
+    topP: tf.scalar(0.9),
+    long: Array.from({ length: layers }, () => ({ k: block(), v: block() })),
+    weights: unflatten(flatten(weights).map((weight) => tf.clone(weight))),
+  });
 }

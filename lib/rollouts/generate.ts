@@ -50,9 +50,12 @@ export async function generate(
 ): Promise<Rollout[]> {
   if (!(Number.isInteger(generationBatchSize) && generationBatchSize > 0))
     throw new RangeError(`generationBatchSize ${generationBatchSize}: allowed are whole numbers from 1`);
+  // Field by field: what goes to a worker is copied, and the caller's object may hold more, as a reward of its own.
+  const { temperature, topP, maxCompletionLength, eosId, padId } = options;
+  const own = { temperature, topP, maxCompletionLength, eosId, padId };
   const shards: GenerateShard[] = [];
   for (let i = 0; i < requests.length; i += generationBatchSize)
-    shards.push({ policy, requests: requests.slice(i, i + generationBatchSize), options });
+    shards.push({ policy, requests: requests.slice(i, i + generationBatchSize), options: own });
   const report = onDone && ((done: number) => onDone(Math.min(requests.length, done * generationBatchSize)));
   return (await pool.map(GENERATE, shards, report)).flat();
 }
@@ -109,16 +112,17 @@ export function sampleBatch(
     room: Math.min(options.maxCompletionLength, context - request.promptIds.length),
     finishReason: undefined,
   }));
-  const prompts = [...new Map(requests.map(({ promptIds }) => [promptIds.join(), promptIds])).entries()];
-  const places = new Map(prompts.map(([key], i) => [key, i]));
+  const keys = requests.map(({ promptIds }) => promptIds.join());
+  const prompts = new Map(requests.map(({ promptIds }, i) => [keys[i]!, promptIds]));
+  const places = new Map([...prompts.keys()].map((key, i) => [key, i]));
   const uniforms = (batch: readonly Row[], count: number) =>
     Float32Array.from({ length: batch.length * count }, (_, i) =>
       uniformFloat(batch[Math.floor(i / count)]!.random.uniform()),
     );
   const { first, decoder } = startDecoder(
     model,
-    { ids: prompts.map(([, ids]) => ids), padId: options.padId },
-    requests.map(({ promptIds }) => places.get(promptIds.join())!),
+    { ids: [...prompts.values()], padId: options.padId },
+    keys.map((key) => places.get(key)!),
     uniforms(rows, 1),
     options,
   );

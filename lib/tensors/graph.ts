@@ -13,6 +13,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tf from '@tensorflow/tfjs';
+import { currentBackend } from './backend.js';
 import { encodeSavedModel, type GraphAttribute, type GraphNode, SERVE } from './saved-model.js';
 
 /**
@@ -50,7 +51,6 @@ interface Output extends Kind {
 }
 interface NativeBackend {
   binding: Binding;
-  readonly isUsingGpuDevice: boolean;
   getInputTensorIds(tensors: readonly tf.Tensor[]): number[];
   createOutputTensor(output: Output): tf.Tensor;
 }
@@ -76,11 +76,13 @@ interface Recording {
   readonly kinds: ReadonlyMap<number, Kind>;
   readonly inputs: readonly number[];
   readonly outputs: readonly number[];
+  /** What the function gave; the caller's to dispose. */
+  readonly results: readonly tf.Tensor[];
 }
 
 /** Whether `asGraph` makes a graph here; elsewhere it returns the function. */
 export function graphsPay(): boolean {
-  return tf.getBackend() === 'tensorflow' && !(tf.backend() as unknown as NativeBackend).isUsingGpuDevice;
+  return tf.getBackend() === 'tensorflow' && !currentBackend().gpu;
 }
 
 /**
@@ -110,7 +112,8 @@ export function asGraph(
   registerGraphKernel();
   const graph: TensorFunction = (inputs) =>
     tf.engine().runKernel(GRAPH, Object.fromEntries(inputs.entries()), attributes) as unknown as tf.Tensor[];
-  for (const inputs of [first, second]) checkAgreement(graph, fn, inputs);
+  checkAgreement(graph, first, recording.results);
+  checkAgreement(graph, second, other.results);
   tf.dispose([...first, ...second]);
   return graph;
 }
@@ -118,9 +121,13 @@ export function asGraph(
 /** Graph and function add up in other orders. */
 const AGREEMENT = 1e-3;
 
-/** @throws when the graph does not compute on these inputs what the function does */
-function checkAgreement(graph: TensorFunction, fn: TensorFunction, inputs: readonly tf.Tensor[]): void {
-  const [found, expected] = [graph(inputs), fn(inputs)];
+/** @param expected what the function gave on these inputs; disposed of here. @throws when the graph gives something else */
+function checkAgreement(
+  graph: TensorFunction,
+  inputs: readonly tf.Tensor[],
+  expected: readonly tf.Tensor[],
+): void {
+  const found = graph(inputs);
   expected.forEach((tensor, i) => {
     const values = found[i]!.dataSync();
     const off = tensor
@@ -190,8 +197,7 @@ function record(backend: NativeBackend, fn: TensorFunction, inputs: readonly tf.
   try {
     const results = fn(inputs);
     const outputs = backend.getInputTensorIds(results);
-    tf.dispose(results);
-    return { operations, constants, kinds, inputs: inputIds, outputs };
+    return { operations, constants, kinds, inputs: inputIds, outputs, results };
   } finally {
     backend.binding = binding;
   }

@@ -10,7 +10,7 @@
 import * as tf from '@tensorflow/tfjs';
 
 /** Logits that exist at once in `scoreTokens`; with softmax and one-hot it is four tensors of 4-byte floats. */
-const MAX_LOGITS = 2 ** 24;
+export const MAX_LOGITS = 2 ** 24;
 
 /** The matrix that turns hidden states into logits. */
 export interface OutputHead {

@@ -15,6 +15,7 @@ import { samplingParts } from '../../lib/experiments/plan/sampling.js';
 import { planTime } from '../../lib/experiments/plan/time.js';
 import { trainingParts } from '../../lib/experiments/plan/training.js';
 import type { ThreadPart } from '../../lib/experiments/plan/widths.js';
+import { ARENA_MODEL } from '../../lib/experiments/pretrain.js';
 import { openWorld } from '../../lib/experiments/world.js';
 import { gradientShard } from '../../lib/grpo/gradient.js';
 import {
@@ -89,15 +90,8 @@ const SHAPES: Record<string, [Partial<ModelConfigInput>, rows: number, prompt: n
 for (const [name, [changes, rows, prompt, completion]] of Object.entries(SHAPES))
   test(`${name}: the bytes that tensors hold are within 15% of the plan (sampling: 20% above)`, async (t) => {
     const config = makeConfig({
-      hidden_size: 128,
-      num_hidden_layers: 3,
-      num_attention_heads: 4,
-      num_key_value_heads: 2,
-      head_dim: 32,
-      intermediate_size: 320,
+      ...ARENA_MODEL,
       vocab_size: 96,
-      max_position_embeddings: 512,
-      tie_word_embeddings: true,
       ...changes,
     });
     const base = scratch();

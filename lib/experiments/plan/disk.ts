@@ -2,10 +2,10 @@
  * What an experiment leaves on disk: adapters, the checkpoint with its moments, metrics and judged answers. Left
  * out: tables, figures and executed notebooks (some megabytes), and the base itself.
  */
-import { METHODS, methodByName } from '../../agon/methods.js';
 import type { ModelConfig } from '../../model/index.js';
 import type { Experiment } from '../config.js';
 import { adapterBytes } from './memory.js';
+import { judgedAnswers, trainedRows } from './work.js';
 
 /** Something that is written. */
 export interface DiskPart {
@@ -20,16 +20,12 @@ const EVAL_LINE = 300;
 
 /** Everything a whole experiment writes, the checkpoint's second copy while it is replaced included. */
 export function planDisk(model: ModelConfig, experiment: Experiment): DiskPart[] {
-  const { run, seeds, methods } = experiment;
+  const { run, seeds } = experiment;
   const adapter = adapterBytes(model, run);
-  const rows = new Set(METHODS.flatMap((m) => (methods.includes(m.name) && m.training ? [m.training] : [])));
-  const trained = [...rows].reduce((sum, row) => sum + row.adapters.length, 0) * seeds.length;
-  const lines = methods.map(methodByName).reduce((sum, { deployments }) => {
-    const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
-    const { problems, validationProblems } = experiment.eval;
-    return sum + stages * (problems + (deployments.length > 1 ? validationProblems : 0));
-  }, 0);
-  const most = Math.max(0, ...[...rows].map((row) => row.adapters.length));
+  const rows = trainedRows(experiment);
+  const trained = rows.reduce((sum, row) => sum + row.adapters.length, 0) * seeds.length;
+  const lines = judgedAnswers(experiment).reduce((sum, answers) => sum + answers, 0);
+  const most = Math.max(0, ...rows.map((row) => row.adapters.length));
   const part = (name: string, count: number, bytes: number, what: string): DiskPart => ({
     name,
     bytes: count * bytes,
@@ -39,7 +35,7 @@ export function planDisk(model: ModelConfig, experiment: Experiment): DiskPart[]
     part('adapters', trained, adapter, 'adapters'),
     part('checkpoints', trained, 3 * adapter, 'adapters with two moments each'),
     part('a checkpoint being replaced', most, 3 * adapter, 'adapters with two moments each, once more'),
-    part('metrics', rows.size * seeds.length * run.maxSteps, METRICS_LINE, 'lines of about 1.6 kB'),
+    part('metrics', rows.length * seeds.length * run.maxSteps, METRICS_LINE, 'lines of about 1.6 kB'),
     part('evaluation', lines * seeds.length, EVAL_LINE, 'lines of about 0.3 kB'),
   ];
 }

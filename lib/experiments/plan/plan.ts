@@ -23,6 +23,7 @@ import { type DiskPart, planDisk } from './disk.js';
 import { type Machine, thisMachine } from './machine.js';
 import { type MemoryPlan, type PlanSetup, planMemory } from './memory.js';
 import { type Lengths, measureRate, planTime, type Rate, type TimePlan } from './time.js';
+import { trainedRows } from './work.js';
 
 /** What a plan says before anything runs. */
 export interface Plan {
@@ -60,9 +61,7 @@ export function planRun(model: ModelConfig, experiment: Experiment, options: Pla
   const { run } = check(experimentSchema, experiment, 'the experiment');
   const adapters = Math.max(
     0,
-    ...METHODS.filter((m) => experiment.methods.includes(m.name)).map(
-      (m) => m.training?.adapters.length ?? 0,
-    ),
+    ...trainedRows(experiment).map(({ adapters }) => adapters.length),
   ) as PlanSetup['adapters'];
   const memory = planMemory(model, run, { backend, workers, promptTokens, adapters }, experiment.eval);
   const disk = planDisk(model, experiment);

@@ -7,6 +7,7 @@
  * TensorFlow graph, allocates inside one call.
  */
 import type { LoraConfig, ModelConfig } from '../../model/index.js';
+import { ROOM } from '../../model/kernel-cache.js';
 import type { Rectangle } from '../../model/matmuls.js';
 import type { BackendName } from '../../tensors/backend.js';
 import {
@@ -34,9 +35,6 @@ const DRAWING = { wasm: { full: 2, nucleus: 18 }, native: { full: 10, nucleus: 1
 
 /** The graph that decodes on native TensorFlow, per thread and beside its tensors: measured. */
 const GRAPH: ThreadPart = { name: 'decoding graph', bytes: 60e6, space: 'host', formula: 'measured' };
-
-/** Room beyond the prompts that a cache on wasm starts with; it doubles when it is full (model/kernel-cache.ts). */
-const ROOM = 64;
 
 /**
  * The parts of sampling one batch.

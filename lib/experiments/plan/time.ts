@@ -7,7 +7,6 @@
  * on, so that the training is an upper bound.
  */
 import type { World } from '../../agon/attempt.js';
-import { METHODS, methodByName } from '../../agon/methods.js';
 import { accumulate } from '../../grpo/update.js';
 import { initAdapter, linearModules, type ModelConfig } from '../../model/index.js';
 import { flops, type Rectangle, samplingProducts, trainingProducts } from '../../model/matmuls.js';
@@ -16,6 +15,7 @@ import { generate } from '../../rollouts/generate.js';
 import { sharedModel } from '../../rollouts/policy.js';
 import type { Experiment } from '../config.js';
 import { trainingProblems } from '../run.js';
+import { judgedAnswers, trainedRows } from './work.js';
 
 /** How fast a machine does the arithmetic of a model, everything around the products included. */
 export interface Rate {
@@ -67,7 +67,7 @@ const GROWTH = 1.25;
 
 /** Seconds of an experiment at a rate. @param lengths of a rollout before training; completions are taken to grow */
 export function planTime(model: ModelConfig, experiment: Experiment, rate: Rate, lengths: Lengths): TimePlan {
-  const { run, seeds, methods } = experiment;
+  const { run, seeds } = experiment;
   const { prompt, completion: before } = lengths;
   const completion = Math.min(
     Math.max(1, Math.round(GROWTH * before)),
@@ -80,24 +80,19 @@ export function planTime(model: ModelConfig, experiment: Experiment, rate: Rate,
   const operations = trainingFlops(model, run, { rows: rolloutsPerStep, prompt, completion });
   const sampleSeconds = sample(rolloutsPerStep);
   const updateSeconds = (run.grpo.numIterations * operations) / rate.training;
-  const evaluationSeconds = methods.map(methodByName).reduce((sum, { deployments }) => {
-    const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
-    const { problems, validationProblems } = experiment.eval;
-    return sum + sample(stages * (problems + (deployments.length > 1 ? validationProblems : 0)));
-  }, 0);
-  const rows = new Set(METHODS.filter((m) => methods.includes(m.name)).map((m) => m.training));
-  rows.delete(undefined);
+  const evaluationSeconds = judgedAnswers(experiment).reduce((sum, answers) => sum + sample(answers), 0);
+  const rows = trainedRows(experiment).length;
   const stepSeconds = sampleSeconds + updateSeconds;
   return {
     rate,
     lengths: { prompt, completion },
-    trainingRuns: rows.size * seeds.length,
+    trainingRuns: rows * seeds.length,
     stepsPerRun: run.maxSteps,
     rolloutsPerStep,
     sampleSeconds,
     updateSeconds,
     evaluationSeconds: seeds.length * evaluationSeconds,
-    seconds: seeds.length * (rows.size * run.maxSteps * stepSeconds + evaluationSeconds),
+    seconds: seeds.length * (rows * run.maxSteps * stepSeconds + evaluationSeconds),
   };
 }
 

@@ -11,6 +11,7 @@
 import { adapterShapes, type LoraConfig, type ModelConfig } from '../../model/index.js';
 import type { Rectangle } from '../../model/matmuls.js';
 import type { BackendName } from '../../tensors/backend.js';
+import { MAX_LOGITS } from '../../tensors/logprobs.js';
 import {
   inBackend,
   kindOf,
@@ -46,9 +47,8 @@ const COSTS: Record<'wasm' | 'native', TrainingCost> = {
 /** With checkpointing a layer saves its input; at the end the gradient of that is there too. */
 const INPUT: Partial<Widths> = { hidden: 1 };
 const INPUT_AND_GRADIENT: Partial<Widths> = { hidden: 2 };
-/** Tensors [positions, vocabulary] while log-probs are made, and their size at most (tensors/logprobs.ts). */
+/** Tensors [positions, vocabulary] while log-probs are made. */
 const LOGITS = 4;
-const MAX_LOGITS = 2 ** 24;
 
 /** The parts of the gradient of one micro-batch. */
 export function trainingParts(
