@@ -1,78 +1,96 @@
 /**
- * `npm run pretrain`: trains the arena's base from scratch into data/arena-base, resumable, with its log.
- * Options: --out DIR (needed with --steps or --seed, so that a trial does not replace the shipped base), --steps N,
- * --seed N, --fresh. The shipped base was made with the defaults on the backend that its pretrain.jsonl names.
+ * `npm run pretrain`: trains a base that is shipped in data/, resumable, with its log.
+ *
+ *   npm run pretrain -- [--base arena-base] [--out DIR] [--steps N] [--seed N] [--fresh] [--workers N]
+ *
+ * `--steps` and `--seed` need `--out`, so that a trial does not replace a shipped base. A shipped base was made with
+ * the defaults on the backend that its pretrain.jsonl names.
  */
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BASE_NAMES, BASES, type BaseName, baseFolder } from '../experiments/bases.js';
 import { Interrupted } from '../experiments/interrupted.js';
-import { ARENA_MODEL, pretrain, pretrainConfigSchema } from '../experiments/pretrain.js';
-import { RESULTS_FOLDER } from '../experiments/store.js';
-import { ARENA_BASE } from '../experiments/world.js';
+import { pretrain, pretrainConfigSchema } from '../experiments/pretrain.js';
+import { hashBase, RESULTS_FOLDER } from '../experiments/store.js';
 import { check } from '../files.js';
+import { progressBar } from '../notebook/progress.js';
 import { stream } from '../random.js';
-import { countdownExample, writeArenaTokenizer } from '../tasks/index.js';
 import { initBackend } from '../tensors/backend.js';
 import { createPool } from '../tensors/pool.js';
 import { loadTokenizer } from '../text/index.js';
 
 const { values } = parseArgs({
   options: {
+    base: { type: 'string', default: 'arena-base' },
     steps: { type: 'string' },
     seed: { type: 'string' },
     out: { type: 'string' },
+    workers: { type: 'string' },
     fresh: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
   },
 });
-if ((values.steps || values.seed) && !values.out)
-  throw new Error('--steps and --seed want --out DIR: data/arena-base is the base that is shipped');
-const out = resolve(values.out ?? ARENA_BASE);
-const config = check(
-  pretrainConfigSchema,
-  {
-    ...(values.steps ? { maxSteps: Number(values.steps) } : {}),
-    ...(values.seed ? { seed: Number(values.seed) } : {}),
-  },
-  'pretrain options',
-);
-// What is trained follows from the config, the model and the traces: a few examples stand for the latter.
-const examples = Array.from({ length: 8 }, (_, i) => countdownExample(stream('fingerprint', i)));
-const key = createHash('sha256')
-  .update(JSON.stringify({ config, ARENA_MODEL, examples }))
-  .digest('hex')
-  .slice(0, 10);
-const state = join(RESULTS_FOLDER, 'runs', `pretrain-${key}`);
-if (values.fresh) rmSync(state, { recursive: true, force: true });
-const backend = await initBackend();
-console.log(`backend ${backend.name} on ${backend.device}: ${backend.why}`);
-writeArenaTokenizer(out);
-const pool = createPool();
-const stop = new AbortController();
-process.once('SIGINT', () => stop.abort());
-const start = performance.now();
-let [done, tokens] = [0, 0];
-try {
-  await pretrain(pool, out, loadTokenizer(out), config, state, {
-    signal: stop.signal,
-    onStep: (step, loss, stepTokens) => {
-      done += 1;
-      tokens += stepTokens;
-      if (done % 20 !== 0) return;
-      const seconds = (performance.now() - start) / 1000;
-      const left = ((config.maxSteps - step) * seconds) / done / 60;
-      const rate = Math.round(tokens / seconds);
-      console.log(
-        `step ${step}/${config.maxSteps} loss ${loss.toFixed(4)} ${rate} tokens/s ${left.toFixed(1)} min left`,
-      );
+
+async function main(): Promise<void> {
+  if (values.help) {
+    console.log(`npm run pretrain -- [--base ${BASE_NAMES.join('|')}]`);
+    console.log('  [--out DIR] [--steps N] [--seed N] [--workers N] [--fresh]');
+    return;
+  }
+  if ((values.steps || values.seed) && !values.out)
+    throw new Error('--steps and --seed want --out DIR: what lies in data/ is what is shipped');
+  const out = resolve(values.out ?? baseFolder(values.base));
+  baseFolder(values.base);
+  const recipe = BASES[values.base as BaseName];
+  const { source } = recipe;
+  const config = check(
+    pretrainConfigSchema,
+    {
+      ...recipe.pretrain,
+      ...(values.steps ? { maxSteps: Number(values.steps) } : {}),
+      ...(values.seed ? { seed: Number(values.seed) } : {}),
     },
-  });
-  console.log(`base saved in ${out}`);
+    'pretrain options',
+  );
+  // What is trained follows from the config, the model and the traces: a few examples stand for the latter.
+  const examples = Array.from({ length: 8 }, (_, i) => source.corpus.example(stream('fingerprint', i)));
+  const from = source.from && hashBase(source.from);
+  const key = createHash('sha256')
+    .update(JSON.stringify({ config, model: source.model, from, examples }))
+    .digest('hex')
+    .slice(0, 10);
+  const state = join(RESULTS_FOLDER, 'runs', `pretrain-${key}`);
+  if (values.fresh) rmSync(state, { recursive: true, force: true });
+  const backend = await initBackend();
+  console.log(`${values.base} on backend ${backend.name} on ${backend.device}: ${backend.why}`);
+  source.corpus.writeTokenizer(out);
+  const pool = createPool(values.workers ? Number(values.workers) : undefined);
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  const bar = progressBar(config.maxSteps, values.base);
+  try {
+    await pretrain(pool, out, loadTokenizer(out), source, config, state, {
+      signal: stop.signal,
+      onStep: (step, loss) => bar.update(step, `loss ${loss.toFixed(4)}`),
+    });
+    bar.stop();
+    console.log(`base saved in ${out}`);
+  } finally {
+    bar.stop();
+    await pool.close();
+  }
+}
+
+try {
+  await main();
 } catch (error) {
-  if (!(error instanceof Interrupted)) throw error;
-  console.log(error.message);
-  process.exitCode = 130;
-} finally {
-  await pool.close();
+  if (error instanceof Interrupted) {
+    console.log(error.message);
+    process.exitCode = 130;
+  } else {
+    console.error((error as Error).message);
+    process.exitCode = 1;
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * Trains the arena's base from scratch on generated traces: next-token prediction on the completions.
+ * Trains a base on generated traces: next-token prediction on the completions, from scratch or from another base.
  *
  * Batches are cut from pools of examples sorted by length, so little is padding. Gradients are split over the
  * worker pool in fixed shards and summed in order; AdamW runs on the host. A checkpoint makes it resumable.
@@ -15,6 +15,7 @@ import {
   forward,
   type HostTensor,
   initModel,
+  loadModel,
   logits,
   type Model,
   type ModelConfig,
@@ -25,7 +26,7 @@ import {
   writeSafetensors,
 } from '../model/index.js';
 import { stream } from '../random.js';
-import { countdownExample } from '../tasks/index.js';
+import type { Corpus } from '../tasks/index.js';
 import { currentBackend } from '../tensors/backend.js';
 import { selectedLogProbs } from '../tensors/logprobs.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
@@ -48,19 +49,14 @@ export const pretrainConfigSchema = z.strictObject({
 });
 export type PretrainConfig = z.infer<typeof pretrainConfigSchema>;
 
-/** The arena's base: 0.53M parameters. */
-export const ARENA_MODEL: Omit<ModelConfigInput, 'vocab_size'> = {
-  hidden_size: 128,
-  num_hidden_layers: 3,
-  num_attention_heads: 4,
-  num_key_value_heads: 2,
-  head_dim: 32,
-  intermediate_size: 320,
-  max_position_embeddings: 512,
-  rms_norm_eps: 1e-6,
-  rope_theta: 10000,
-  tie_word_embeddings: true,
-};
+/** What is trained, and on what. */
+export interface PretrainSource {
+  readonly corpus: Corpus;
+  /** The architecture; its vocabulary is the tokenizer's. */
+  readonly model: Omit<ModelConfigInput, 'vocab_size'>;
+  /** Folder of a base of the same architecture to go on from; without it, random weights. */
+  readonly from?: string;
+}
 
 interface Example {
   readonly ids: readonly number[];
@@ -130,6 +126,7 @@ const POOL_BATCHES = 16;
 
 /** The examples of one pool as batches of like length, in shuffled order; a function of (seed, pool) alone. */
 export function exampleBatches(
+  corpus: Corpus,
   tokenizer: Tokenizer,
   seed: number,
   pool: number,
@@ -137,7 +134,7 @@ export function exampleBatches(
 ): Example[][] {
   const random = stream(seed, 'pretrain', pool);
   const examples = Array.from({ length: POOL_BATCHES * batchSize }, () => {
-    const { prompt, completion } = countdownExample(random);
+    const { prompt, completion } = corpus.example(random);
     const promptIds = tokenizer.encodePrompt(prompt);
     return {
       ids: [...promptIds, ...tokenizer.encode(completion), tokenizer.eosId],
@@ -163,17 +160,18 @@ export async function pretrain(
   pool: Pool,
   folder: string,
   tokenizer: Tokenizer,
+  source: PretrainSource,
   config: PretrainConfig,
   stateFolder: string,
   options: PretrainOptions = {},
 ): Promise<void> {
   const modelConfig = makeConfig({
-    ...ARENA_MODEL,
+    ...source.model,
     vocab_size: tokenizer.vocabSize,
     eos_token_id: tokenizer.eosId,
     pad_token_id: tokenizer.padId,
   });
-  const weights = initialWeights(modelConfig, config.seed);
+  const weights = initialWeights(modelConfig, config.seed, source.from);
   const params = Object.fromEntries(Object.entries(weights).map(([name, w]) => [name, w.data]));
   const optimizer = initAdamW(params);
   const checkpoint = join(stateFolder, 'checkpoint.safetensors');
@@ -216,7 +214,13 @@ export async function pretrain(
       throw new Interrupted(step);
     }
     if (batches.length === 0 || step % POOL_BATCHES === 0)
-      batches = exampleBatches(tokenizer, config.seed, Math.floor(step / POOL_BATCHES), config.batchSize);
+      batches = exampleBatches(
+        source.corpus,
+        tokenizer,
+        config.seed,
+        Math.floor(step / POOL_BATCHES),
+        config.batchSize,
+      );
     const batch = batches[step % POOL_BATCHES]!;
     const batchTokens = batch.reduce((sum, e) => sum + e.ids.length - e.promptLength, 0);
     const shards: PretrainShard[] = [];
@@ -259,9 +263,14 @@ export async function pretrain(
   model.dispose();
 }
 
-/** Host copies of a fresh model's weights, in the layout they have in memory. */
-function initialWeights(config: ModelConfig, seed: number): Record<string, HostTensor> {
-  const model = initModel(config, stream(seed, 'base'));
+/** Host copies of the weights to start from, in the layout they have in memory. @throws when `from` has other shapes */
+function initialWeights(config: ModelConfig, seed: number, from?: string): Record<string, HostTensor> {
+  const fresh = initModel(config, stream(seed, 'base'));
+  const model = from === undefined ? fresh : loadModel(from);
+  for (const [name, w] of Object.entries(fresh.weights))
+    if (model.weights[name]?.shape.join() !== w.shape.join())
+      throw new Error(`${from} cannot be gone on from: '${name}' is not there with shape [${w.shape}]`);
+  if (model !== fresh) fresh.dispose();
   const weights = Object.fromEntries(
     Object.entries(model.weights).map(([name, w]) => [
       name,

@@ -1,3 +1,11 @@
 /** The room of tasks: one interface, and the tasks that have it. */
+import { countdown } from './countdown/index.js';
+import type { Task } from './task.js';
+
 export * from './countdown/index.js';
-export type { ProblemQuery, Task } from './task.js';
+export type { Corpus, ProblemQuery, SummaryParts, Task, TraceCounts } from './task.js';
+
+/** Every task by its name. */
+export const TASKS = { countdown } as const satisfies Record<string, Task>;
+export type TaskName = keyof typeof TASKS;
+export const TASK_NAMES = Object.keys(TASKS) as [TaskName, ...TaskName[]];

@@ -64,6 +64,9 @@ export const textTask: Task = {
   problems: ({ count, split }) => Array.from({ length: count }, (_, i) => problem(`${split}-${i}`)),
   verify: (p, completion) => completion.answer === p.gold,
   answerSpellings: () => [],
+  summaryParts: (summary) => ({ deadEnds: '', path: summary }),
+  countTrace: () => ({ steps: 0, useful: 0, repeated: 0, deadAgain: 0, wrong: 0 }),
+  proposal: ({ answer }) => answer,
 };
 
 /** One prompt that was sampled from. */

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { ARENA_MODEL } from '../../lib/experiments/bases.js';
 import { type Experiment, preset } from '../../lib/experiments/config.js';
 import { runExperiment } from '../../lib/experiments/experiment.js';
 import { checkPlan, misfits } from '../../lib/experiments/plan/check.js';
@@ -15,7 +16,6 @@ import { samplingParts } from '../../lib/experiments/plan/sampling.js';
 import { planTime } from '../../lib/experiments/plan/time.js';
 import { trainingParts } from '../../lib/experiments/plan/training.js';
 import type { ThreadPart } from '../../lib/experiments/plan/widths.js';
-import { ARENA_MODEL } from '../../lib/experiments/pretrain.js';
 import { openWorld } from '../../lib/experiments/world.js';
 import { gradientShard } from '../../lib/grpo/gradient.js';
 import {

@@ -4,11 +4,11 @@ import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { z } from 'zod';
+import { BASES } from '../../lib/experiments/bases.js';
 import { Interrupted } from '../../lib/experiments/interrupted.js';
 import { pretrain, pretrainConfigSchema } from '../../lib/experiments/pretrain.js';
 import { readJsonl } from '../../lib/files.js';
 import { readSafetensors, writeSafetensors } from '../../lib/model/index.js';
-import { writeArenaTokenizer } from '../../lib/tasks/index.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { createPool } from '../../lib/tensors/pool.js';
 import { loadTokenizer } from '../../lib/text/index.js';
@@ -18,19 +18,20 @@ before(async () => {
   await initBackend();
 });
 
+const { source } = BASES['arena-base'];
 const configOf = (maxSteps: number) =>
   pretrainConfigSchema.parse({ maxSteps, batchSize: 4, warmupSteps: 2, learningRate: 3e-3 });
 
 /** Pretrains into a new folder, stopping after each of the given steps. */
 async function train(maxSteps: number, stops: readonly number[] = []) {
   const [folder, state] = [scratch(), scratch()];
-  writeArenaTokenizer(folder);
+  source.corpus.writeTokenizer(folder);
   const tokenizer = loadTokenizer(folder);
   const losses: number[] = [];
   const checkpoint = join(state, 'checkpoint.safetensors');
   const go = async (end?: number) => {
     const stop = new AbortController();
-    await pretrain(createPool(0), folder, tokenizer, configOf(maxSteps), state, {
+    await pretrain(createPool(0), folder, tokenizer, source, configOf(maxSteps), state, {
       signal: stop.signal,
       onStep: (step, loss) => {
         losses.push(loss);

@@ -54,7 +54,7 @@ export function writeStep({ left, op, right, result }: Step): string {
 }
 
 /** Reads `N op N = N` at the start of some words. */
-function readStep(w: readonly string[]): Step | undefined {
+export function readStep(w: readonly string[]): Step | undefined {
   const [left, op, right, result] = [numberOf(w[0]), operatorOf(w[1]), numberOf(w[2]), numberOf(w[4])];
   if (left === undefined || op === undefined || right === undefined || w[3] !== '=' || result === undefined) {
     return undefined;

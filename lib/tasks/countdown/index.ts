@@ -1,6 +1,7 @@
 /** Countdown, the arena's task. */
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
+import { countdownParts, countdownProposal, countTrace } from './inspect.js';
 import { countdownProblems } from './problems.js';
 import { countdownSpellings, verifyCountdown } from './verify.js';
 
@@ -29,4 +30,7 @@ export const countdown: Task = {
   problems: countdownProblems,
   verify: verifyCountdown,
   answerSpellings: (_problem, completion) => countdownSpellings(completion),
+  summaryParts: countdownParts,
+  countTrace,
+  proposal: countdownProposal,
 };

@@ -45,6 +45,8 @@ export interface TraceOptions {
   readonly insight: number;
   /** Dead first steps that the summary lists at most. */
   readonly maxDead: number;
+  /** How often a check of the rival's path is written out: what checking costs. */
+  readonly checks: number;
   /** With a rival's summary: copy its path whatever comes of it; check it and search on if it is dead; do not
    * look; check it and search on outside of its dead ends. Shares that sum to 1. */
   readonly rival: Readonly<Record<RivalMode, number>>;
@@ -58,6 +60,7 @@ export const TRACE_DEFAULTS: TraceOptions = {
   skilled: 0.25,
   insight: 0.3,
   maxDead: 4,
+  checks: 1,
   rival: { copy: 0.35, verify: 0.25, ignore: 0.15, continue: 0.25 },
 };
 
@@ -233,7 +236,7 @@ export function countdownTrace(
   const avoid = new Set<string>();
   if (usable && mode !== 'ignore') {
     const check = (mode === 'copy' ? copy : verify)(numbers, target, claimed, random, options);
-    parts.push(check.text);
+    for (let i = 0; i < options.checks; i++) parts.push(check.text);
     if (check.taken) path = check.path;
     else dead.push(stepKey(claimed[0]));
     if (mode === 'continue') for (const key of [...readDead(rival!), stepKey(claimed[0])]) avoid.add(key);
