@@ -8,6 +8,7 @@ export * as tf from '@tensorflow/tfjs';
 export { DataFrame } from 'danfojs-node';
 export * from './agon/attempt.js';
 export * from './agon/cascade.js';
+export * from './agon/exchange.js';
 export * from './agon/methods.js';
 export * from './agon/rewards.js';
 export * from './agon/step.js';

@@ -40,8 +40,8 @@ export interface Completion {
   readonly formatted: boolean;
 }
 
-/** The two adapters of the pair; `base` is the frozen base without an adapter. */
-export type AdapterName = 'A' | 'B' | 'base';
+/** The adapters of the pair, and a third for a ring; `base` is the frozen base without an adapter. */
+export type AdapterName = 'A' | 'B' | 'C' | 'base';
 
 /** What the policy was asked to do: draft (plain prompt, read by a rival), challenge (reads a rival), solo. */
 export type Role = 'draft' | 'challenge' | 'solo';

@@ -1,15 +1,16 @@
 /**
  * The arrows from a problem to a judged attempt, composed: prompt, sample, parse, verify.
  *
- * A challenger sees the rival's summary with the final answer withheld, never the private reasoning. Left out:
- * who plays which role (methods.ts) and what an attempt is paid (rewards.ts).
+ * What a challenger sees of its rival is in exchange.ts. Left out: who plays which role (methods.ts) and what an
+ * attempt is paid (rewards.ts).
  */
 import type { Adapter } from '../model/index.js';
 import type { AdapterName, Attempt, Problem, Role } from '../records.js';
 import { generate } from '../rollouts/generate.js';
 import type { Task } from '../tasks/index.js';
 import type { Pool } from '../tensors/pool.js';
-import { buildPrompt, parseCompletion, shownSummary, type Tokenizer } from '../text/index.js';
+import { buildPrompt, parseCompletion, type Tokenizer } from '../text/index.js';
+import { type Shows, shownOf } from './exchange.js';
 
 /** Everything that stays the same over a run: the task, the frozen base and its tokenizer, the pool. */
 export interface World {
@@ -30,20 +31,22 @@ export interface Sampling {
 }
 
 /** The adapters by name; `base` needs none. */
-export type Adapters = Partial<Record<'A' | 'B', Adapter>>;
+export type Adapters = Partial<Record<Exclude<AdapterName, 'base'>, Adapter>>;
 
 /** One attempt to make: at which problem, after reading which rival, scored against which. */
 export interface Assignment {
   readonly problem: Problem;
-  /** The rival whose summary is shown. */
+  /** The rival that is read. */
   readonly reads?: Attempt;
+  /** What is shown of it; default its summary. */
+  readonly shows?: Shows;
   /** The rival the reward compares with; the one that is read, unless it is kept hidden. */
   readonly rival?: Attempt;
 }
 
 /** The prompt of one assignment as text, chat template applied. */
-export function promptText(world: World, role: Role, { problem, reads }: Assignment): string {
-  const shown = reads && shownSummary(reads, world.task);
+export function promptText(world: World, role: Role, { problem, reads, shows }: Assignment): string {
+  const shown = reads && shownOf(reads, world.task, shows);
   const messages = buildPrompt(world.task.promptStyle, problem, role, shown);
   return world.tokenizer.applyChatTemplate(messages, { addGenerationPrompt: true });
 }

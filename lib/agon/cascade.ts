@@ -5,11 +5,13 @@
  */
 import type { Attempt, Problem } from '../records.js';
 import { type Adapters, attempt, type Sampling, type World } from './attempt.js';
+import type { Shows } from './exchange.js';
 import type { Deployment } from './methods.js';
 import { deploymentName } from './methods.js';
 
 /**
  * Runs a deployment on problems, one sample per stage.
+ * @param shows what the second stage is shown of the first, as it was in training
  * @param names of the random numbers (a seed, a split)
  * @returns the final stage's attempts in order; a cascade's carry their draft as `rival`
  */
@@ -17,6 +19,7 @@ export async function deploy(
   world: World,
   adapters: Adapters,
   deployment: Deployment,
+  shows: Shows,
   problems: readonly Problem[],
   sampling: Sampling,
   names: readonly (string | number)[],
@@ -28,6 +31,6 @@ export async function deploy(
   if (!second) return attempt(world, adapters, first, 'solo', tries, sampling, all, onDone);
   const drafts = await attempt(world, adapters, first, 'draft', tries, sampling, all, onDone);
   const half = onDone && ((done: number) => onDone(problems.length + done));
-  const reading = drafts.map((draft) => ({ problem: draft.problem, reads: draft }));
+  const reading = drafts.map((draft) => ({ problem: draft.problem, reads: draft, shows }));
   return attempt(world, adapters, second, 'challenge', reading, sampling, all, half);
 }

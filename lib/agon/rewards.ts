@@ -8,30 +8,66 @@ import type { Attempt, Reward } from '../records.js';
 
 /** lambda of the paper. */
 export const FORMAT_WEIGHT = 0.5;
-/** lambda' of the length tiebreak. **Open** in the paper; small enough never to outweigh being right. */
-export const TIEBREAK_WEIGHT = 0.5;
 
 const c = (attempt: Attempt): number => Number(attempt.correct);
 const phi = (attempt: Attempt): number => FORMAT_WEIGHT * Number(attempt.formatted);
+const mean = (values: readonly number[]): number => values.reduce((sum, v) => sum + v, 0) / values.length;
 
 /** 2c + lambda phi: what drafts and single policies are paid, and the cooperative challenger. */
 export const outcome: Reward = (own) => 2 * c(own) + phi(own);
 
-/** 2c(b) + c(b)(1 - c(a)) + lambda phi(b): Agon's conversion bonus, 3 where the rival failed and 2 where not. */
-export const adversarial: Reward = (own, rival) =>
-  2 * c(own) + c(own) * (1 - c(needed(own, rival))) + phi(own);
+/**
+ * 2c(b) + w c(b)(1 - c(a)) + lambda phi(b): Agon's conversion bonus; with the paper's w = 1, 3 where the rival failed
+ * and 2 where not.
+ */
+export const adversarialWith =
+  (weight: number): Reward =>
+  (own, rival) =>
+    outcome(own, rival, [])! + weight * c(own) * (1 - c(needed(own, rival)));
+export const adversarial = adversarialWith(1);
 
 /** c(b) - c(a) + lambda phi(b): c(a) does not depend on b's actions, so in expectation it is a baseline. */
 export const margin: Reward = (own, rival) => c(own) - c(needed(own, rival)) + phi(own);
 
-/** Adversarial, plus lambda' where both are right and the own completion is the shorter one. */
-export const adversarialTiebreak: Reward = (own, rival, group) => {
-  const other = needed(own, rival);
-  const shorter = own.rollout.completionIds.length < other.rollout.completionIds.length;
-  return adversarial(own, other, group)! + TIEBREAK_WEIGHT * c(own) * c(other) * Number(shorter);
+/** Adversarial, plus w (lambda' of the paper) where both are right and the own completion is the shorter one. */
+export const adversarialTiebreakWith =
+  (weight: number): Reward =>
+  (own, rival, group) => {
+    const other = needed(own, rival);
+    const shorter = own.rollout.completionIds.length < other.rollout.completionIds.length;
+    return adversarial(own, other, group)! + weight * c(own) * c(other) * Number(shorter);
+  };
+
+/**
+ * The control for difficulty weighting: the bonus is paid by the share of failed drafts in the group, the same to
+ * every right answer of the group, whatever its own rival did.
+ */
+export const difficultyWeightedWith =
+  (weight: number): Reward =>
+  (own, rival, group) =>
+    outcome(own, rival, group)! + weight * c(own) * mean(group.map((b) => 1 - c(needed(b, b.rival))));
+
+/**
+ * Cooperative reward with a baseline inside each context class: the group's answers beside a right rival and those
+ * beside a wrong one are compared with their own kind only, so that being right beside a right rival is not pushed
+ * down (CHECKS, 23), nor is meeting a right rival rewarded.
+ */
+export const classBaseline: Reward = (own, rival, group) => {
+  const beside = c(needed(own, rival));
+  const kind = group.filter((b) => c(needed(b, b.rival)) === beside);
+  return outcome(own, rival, group)! - mean(kind.map((b) => outcome(b, b.rival, group)!));
 };
 
-export const REWARDS = { outcome, adversarial, margin, adversarialTiebreak } as const;
+/** The rewards by name; where a row gives a weight, it replaces the default of the reward's extra term. */
+export const REWARDS = {
+  outcome: () => outcome,
+  adversarial: (weight = 1) => adversarialWith(weight),
+  margin: () => margin,
+  // Open in the paper; small enough never to outweigh being right.
+  adversarialTiebreak: (weight = 0.5) => adversarialTiebreakWith(weight),
+  difficultyWeighted: (weight = 1) => difficultyWeightedWith(weight),
+  classBaseline: () => classBaseline,
+} as const satisfies Record<string, (weight?: number) => Reward>;
 export type RewardName = keyof typeof REWARDS;
 
 function needed(own: Attempt, rival: Attempt | undefined): Attempt {

@@ -67,15 +67,16 @@ export async function sampleStep(
       throw new Error(`training row '${row.name}' has no challenge stream to reward`);
     const tries = repeat(problems, 2 * n);
     const attempts = await attempt(world, adapters, draft, 'solo', tries, options, names);
-    return [judge('solo', draft, attempts, REWARDS[row.draftReward], 2 * n)];
+    return [judge('solo', draft, attempts, REWARDS[row.draftReward](), 2 * n)];
   }
+  const challengeReward = options.challengeReward ?? REWARDS[row.challengeReward](row.rewardWeight);
   const drafts = await attempt(world, adapters, draft, 'draft', repeat(problems, n), options, names);
   // A hidden rival leaves no trace in the prompt: whoever does not read it is asked as a solo policy is.
   const asked = row.exchange === 'paired' ? 'challenge' : 'solo';
   const challenges = await attempt(world, adapters, challenge, asked, pairUp(row, drafts, n), options, names);
   return [
-    judge('draft', draft, drafts, REWARDS[row.draftReward], n),
-    judge('challenge', challenge, challenges, options.challengeReward ?? REWARDS[row.challengeReward], n),
+    judge('draft', draft, drafts, REWARDS[row.draftReward](), n),
+    judge('challenge', challenge, challenges, challengeReward, n),
   ];
 }
 
@@ -87,7 +88,7 @@ function repeat(problems: readonly Problem[], times: number): Assignment[] {
 export function pairUp(row: TrainingRow, drafts: readonly Attempt[], groupSize: number): Assignment[] {
   return drafts.map((own, i) =>
     row.exchange === 'paired'
-      ? { problem: own.problem, reads: own }
+      ? { problem: own.problem, reads: own, ...(row.shows ? { shows: row.shows } : {}) }
       : { problem: own.problem, rival: drafts[i - (i % groupSize)]! },
   );
 }

@@ -6,10 +6,12 @@
  * in results/LOG.md. Left out: where runs are stored (store.ts).
  */
 import { z } from 'zod';
-import { METHOD_NAMES } from '../agon/methods.js';
+import { MAIN_METHODS, METHOD_NAMES } from '../agon/methods.js';
 import { check } from '../files.js';
 import { grpoConfigSchema } from '../grpo/config.js';
 import { LORA_TARGETS } from '../model/index.js';
+import { TASK_NAMES } from '../tasks/index.js';
+import { BASE_NAMES, BASES, type BaseName } from './bases.js';
 
 export const loraSchema = z
   .strictObject({
@@ -39,11 +41,16 @@ export const evalSchema = z.strictObject({
   validationProblems: z.int().min(1).max(100_000).default(200),
   temperature: z.number().min(0).max(10).default(0.6),
   topP: z.number().gt(0).max(1).default(0.95),
+  /** Samples per problem for methods of one deployment; what lies beyond the first is for votes. */
+  samples: z.int().min(1).max(1024).default(1),
+  /** Difficulty of the problems where it is not that of training: transfer. */
+  minDifficulty: z.int().min(0).max(1000).optional(),
+  maxDifficulty: z.int().min(0).max(1000).optional(),
 });
 
 /** What determines a training run, beside its row, its base and the backend. */
 export const runConfigSchema = z.strictObject({
-  task: z.literal('countdown').default('countdown'),
+  task: z.enum(TASK_NAMES).default('countdown'),
   seed: z
     .int()
     .min(0)
@@ -71,6 +78,10 @@ const distinct = <T extends z.ZodType>(item: T) =>
 export const experimentSchema = z
   .strictObject({
     name: z.string().min(1),
+    /** What tells the experiments of one study apart, such as `N = 4`. */
+    label: z.string().default(''),
+    /** The frozen base, one of those that are shipped. */
+    base: z.enum(BASE_NAMES).default('arena-base'),
     methods: distinct(z.enum(METHOD_NAMES as [string, ...string[]])),
     seeds: distinct(
       z
@@ -80,6 +91,15 @@ export const experimentSchema = z
     ),
     run: runConfigSchema.omit({ seed: true }),
     eval: evalSchema,
+    /** Keeps the adapters after every so many steps (TRL's `save_steps`). */
+    saveSteps: z.int().min(1).optional(),
+  })
+  .refine((e) => BASES[e.base].task === e.run.task, {
+    path: ['base'],
+    error: ({ input }) => {
+      const { base, run } = input as { base: BaseName; run: { task: string } };
+      return `${base} was trained on ${BASES[base].task}, run.task is ${run.task}`;
+    },
   })
   .refine((e) => e.run.minDifficulty <= e.run.maxDifficulty, {
     path: ['run', 'minDifficulty'],
@@ -105,7 +125,6 @@ const arena = {
 } as const;
 
 const main = ['zero-shot', 'grpo', 'grpo-self-cascade', 'moa-untrained', 'cooperative', 'agon'];
-const all = METHOD_NAMES.slice(0, METHOD_NAMES.indexOf('agon') + 1);
 
 const PRESETS = {
   /** About a minute: proves that everything runs, trains next to nothing. */
@@ -119,7 +138,7 @@ const PRESETS = {
   quick: { methods: main, seeds: [0], run: { ...arena, maxSteps: 40 }, eval: { problems: 500 } },
   /** All eight methods, five seeds: hours. */
   full: {
-    methods: all,
+    methods: MAIN_METHODS,
     seeds: [0, 1, 2, 3, 4],
     run: { ...arena, problemsPerStep: 24, maxSteps: 100 },
     eval: { problems: 1000 },

@@ -81,7 +81,12 @@ export async function runExperiment(
         seed,
         steps,
         runId: run.id,
-        ...(steps > 0 ? { secondsPerStep: median(trained.metrics.map((m) => m.step_time!)) } : {}),
+        ...(steps > 0
+          ? {
+              secondsPerStep: median(trained.metrics.map((m) => m.step_time!)),
+              trainingTokens: trained.metrics.at(-1)!.num_tokens!,
+            }
+          : {}),
       };
       const result = methodResult(method, outcomes.chosen, facts);
       results.push(result);
@@ -109,6 +114,7 @@ async function trainFor(
   if (!method.training) return { run, adapters: {}, metrics: [] };
   const trained = await trainRun(world, run, {
     ...(signal ? { signal } : {}),
+    ...(experiment.saveSteps ? { saveSteps: experiment.saveSteps } : {}),
     onStep: (step, metrics) => onEvent?.({ kind: 'step', run, step, metrics }),
   });
   return { run, ...trained };

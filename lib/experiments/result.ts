@@ -22,18 +22,30 @@ export const methodResultSchema = z.strictObject({
   finalTokens: tokens,
   /** Mean generated tokens per problem over both stages. */
   totalTokens: tokens,
-  /** The deployment that was chosen; `-` where a method has only one. */
-  direction: z.enum(['A>B', 'B>A', 'A', 'B', '-']).optional(),
+  /** Mean prefilled tokens per problem over both stages. */
+  promptTokens: tokens,
+  /** Wall-clock of the evaluation, batched as it was, per problem. */
+  secondsPerProblem: z.number().min(0),
+  /** The deployment that was chosen, such as `A>B`; `-` where a method has only one. */
+  direction: z.string(),
   /** Problems whose draft was right, for methods of two stages. */
   draftCorrect: count.optional(),
   /** Share of right drafts whose final answer is right too. */
   keep: share.optional(),
   /** Share of wrong drafts whose final answer is right. */
   convert: share.optional(),
+  /** Share of final answers that settle for the rival's own proposal, where it made one. */
+  copied: share.optional(),
+  /** Steps of the final stage per 100 of its tokens: true and new, written before, false (Task.countTrace). */
+  usefulPer100: tokens,
+  repeatedPer100: tokens,
+  wrongPer100: tokens,
   /** Optimizer steps of the training run. */
   steps: count,
   /** Median over the run's steps. */
   secondsPerStep: tokens.optional(),
+  /** Tokens sampled in training, prompts included. */
+  trainingTokens: count.optional(),
   /** The folder the numbers come from. */
   runId: z.string(),
 });

@@ -36,6 +36,8 @@ export interface TrainOptions {
   readonly onStep?: (step: number, metrics: Metrics) => void;
   /** Aborting it stops the run after the step it is in. */
   readonly signal?: AbortSignal;
+  /** Also saves the adapters after every so many steps (TRL's `save_steps`), for what is measured over training. */
+  readonly saveSteps?: number;
   /** A challenge reward of the user's own; such a run needs a row with a name of its own. */
   readonly challengeReward?: Reward;
 }
@@ -120,6 +122,8 @@ async function trainLocked(
     tokens += metrics.num_tokens!;
     const line = { ...metrics, num_tokens: tokens };
     appendMetrics(run, line);
+    if (options.saveSteps && (step + 1) % options.saveSteps === 0)
+      saveAdapters(run, trainees, relative(ROOT, world.base), step + 1);
     saveCheckpoint(run, step + 1, trainees);
     options.onStep?.(step + 1, line);
   }

@@ -204,10 +204,23 @@ export function loadCheckpoint(run: RunFolder, trainees: Record<string, Trainee>
   return number('step');
 }
 
-/** Writes each adapter as a PEFT folder beside the run's log. */
-export function saveAdapters(run: RunFolder, trainees: Record<string, Trainee>, base: string): void {
+/**
+ * Writes each adapter as a PEFT folder beside the run's log.
+ * @param step into checkpoints/<step>, as the adapters stand after so many steps; default the run's end
+ */
+export function saveAdapters(
+  run: RunFolder,
+  trainees: Record<string, Trainee>,
+  base: string,
+  step?: number,
+): void {
   for (const [name, { adapter }] of Object.entries(trainees))
-    writeAdapter(join(run.path, name), adapter, base);
+    writeAdapter(join(adapterFolder(run, step), name), adapter, base);
+}
+
+/** Where a run's PEFT folders lie. */
+export function adapterFolder(run: RunFolder, step?: number): string {
+  return step === undefined ? run.path : join(run.path, 'checkpoints', String(step));
 }
 
 /** Whether the run's adapters are all written; a folder's config is its last file. */

@@ -2,21 +2,24 @@
  * Opens the world a run lives in: the task, the frozen base with its tokenizer, and the pool of workers. Checks
  * that they fit together before anything long starts. Left out: adapters, which belong to runs.
  */
-import { join } from 'node:path';
 import type { World } from '../agon/attempt.js';
-import { ROOT } from '../files.js';
 import { sharedModel } from '../rollouts/policy.js';
-import { countdown } from '../tasks/index.js';
+import { TASKS, type TaskName } from '../tasks/index.js';
 import { initBackend } from '../tensors/backend.js';
+import type { Pool } from '../tensors/pool.js';
 import { createPool } from '../tensors/pool.js';
 import { loadTokenizer } from '../text/index.js';
+import { baseFolder } from './bases.js';
+import type { Experiment } from './config.js';
 
 /** The base that is shipped: trained by `npm run pretrain` of this repository. */
-export const ARENA_BASE = join(ROOT, 'data', 'arena-base');
+export const ARENA_BASE = baseFolder('arena-base');
 
 export interface WorldOptions {
   /** Folder of the base model; default the arena's. */
   readonly base?: string;
+  /** Default countdown. */
+  readonly task?: TaskName;
   /** `auto` or a backend's name; default `AGON_BACKEND` or auto. */
   readonly backend?: string;
   /** Worker threads; default one per core on wasm, none on native. */
@@ -28,9 +31,17 @@ export interface WorldOptions {
  * @throws when the backend is not there, the base is damaged, or the tokenizer does not fit it
  */
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
-  const { base = ARENA_BASE } = options;
   await initBackend(options.backend);
+  return enter(createPool(options.workers), options.base ?? ARENA_BASE, options.task ?? 'countdown');
+}
+
+/** The world of an experiment's base and task, with the pool of another: many experiments share one set of threads. */
+export function worldOf({ base, run }: Pick<Experiment, 'base' | 'run'>, pool: Pool): World {
+  return enter(pool, baseFolder(base), run.task);
+}
+
+function enter(pool: Pool, base: string, task: TaskName): World {
   const tokenizer = loadTokenizer(base);
   tokenizer.checkFits(sharedModel(base).config.vocab_size);
-  return { task: countdown, tokenizer, base, pool: createPool(options.workers) };
+  return { task: TASKS[task], tokenizer, base, pool };
 }

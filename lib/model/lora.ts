@@ -66,14 +66,14 @@ export function adapterShapes(model: ModelConfig, lora: LoraConfig): Map<string,
 
 /**
  * A new adapter on `base`. lora_A is kaiming-uniform with a = sqrt(5), as PEFT draws it: uniform in
- * +-1/sqrt(in). lora_B is zero for adapter `A`; for adapter `B` it is normal around zero, so that the two differ
+ * +-1/sqrt(in). lora_B is zero for adapter `A`; for the others it is normal around zero, so that they differ
  * from the start (paper, section on the pair's initialisation; `noise` is our choice, see InitNoise).
  */
 export function initAdapter(
   base: Model,
   config: LoraConfig,
   random: Random,
-  kind: 'A' | 'B',
+  kind: 'A' | 'B' | 'C',
   noise: InitNoise = { relative: 1e-3 },
 ): Adapter {
   const weights: Record<string, HostTensor> = {};

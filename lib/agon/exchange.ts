@@ -1,0 +1,36 @@
+/**
+ * What a challenger is shown of its rival. The method shows the summary with the answer withheld; everything else here
+ * is an ablation: less than that, the private reasoning too, or the answer itself.
+ *
+ * Left out: how text is masked (text/withhold.ts) and how a summary is cut into parts (the task's business).
+ */
+import type { Attempt } from '../records.js';
+import type { Task } from '../tasks/index.js';
+import { shownSummary, withholdAnswer } from '../text/index.js';
+
+export const SHOWS = ['summary', 'nothing', 'dead-ends', 'path', 'trace', 'answer'] as const;
+/** `trace`: reasoning and summary, the answer masked in both; `answer`: the summary and the answer, nothing masked. */
+export type Shows = (typeof SHOWS)[number];
+
+/** The text that stands in the challenger's prompt; undefined where there is none, and the prompt says so. */
+export function shownOf(rival: Attempt, task: Task, shows: Shows = 'summary'): string | undefined {
+  const summary = shownSummary(rival, task);
+  if (summary === undefined || shows === 'summary') return summary;
+  const { completion } = rival;
+  const text = {
+    nothing: () => '',
+    'dead-ends': () => task.summaryParts(summary).deadEnds,
+    path: () => task.summaryParts(summary).path,
+    trace: () => {
+      const spellings = task.answerSpellings(rival.problem, completion);
+      return `${withholdAnswer(completion.think, completion.answer, spellings)} ${summary}`;
+    },
+    answer: () =>
+      completion.answer === undefined
+        ? completion.summary
+        : `${completion.summary} <answer> ${completion.answer} </answer>`,
+  }
+    [shows]()
+    .trim();
+  return text === '' ? undefined : text;
+}
