@@ -11,10 +11,12 @@ import {
   type Corpus,
   countdownExample,
   EXAMPLE_DEFAULTS,
+  listsExample,
   type TaskName,
   TRACE_DEFAULTS,
   type TraceOptions,
   writeArenaTokenizer,
+  writeListsTokenizer,
 } from '../tasks/index.js';
 import { type PretrainConfig, type PretrainSource, pretrainConfigSchema } from './pretrain.js';
 
@@ -58,6 +60,15 @@ const arena = (model = ARENA_MODEL): BaseRecipe => ({
   pretrain: pretrainConfigSchema.parse({}),
 });
 
+const lists: BaseRecipe = {
+  task: 'lists',
+  source: {
+    corpus: { writeTokenizer: writeListsTokenizer, example: (random) => listsExample(random) },
+    model: ARENA_MODEL,
+  },
+  pretrain: pretrainConfigSchema.parse({ maxSteps: 1500 }),
+};
+
 /** Where the shipped bases lie. */
 const DATA = join(ROOT, 'data');
 
@@ -77,6 +88,8 @@ export const BASES = {
   'arena-silent': variant({ slip: 0.12, disguise: 0.9 }),
   /** Checking a rival's path is written out twice. */
   'arena-costly': variant({ checks: 3 }),
+  /** The second domain: short programs over lists. */
+  'lists-base': lists,
 } as const satisfies Record<string, BaseRecipe>;
 
 export type BaseName = keyof typeof BASES;
