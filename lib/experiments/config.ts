@@ -136,12 +136,18 @@ const PRESETS = {
   },
   /** The default: the arena's main table in less than 20 minutes on two cores. */
   quick: { methods: main, seeds: [0], run: { ...arena, maxSteps: 40 }, eval: { problems: 500 } },
-  /** All eight methods, five seeds: hours. */
+  /** The main table of the studies: eight methods, five seeds. */
   full: {
     methods: MAIN_METHODS,
     seeds: [0, 1, 2, 3, 4],
-    run: { ...arena, problemsPerStep: 24, maxSteps: 100 },
-    eval: { problems: 1000 },
+    run: {
+      ...arena,
+      problemsPerStep: 6,
+      maxSteps: 100,
+      grpo: { ...arena.grpo, maxCompletionLength: 110 },
+    },
+    eval: { problems: 500, validationProblems: 300, samples: 8 },
+    saveSteps: 25,
   },
 } as const;
 

@@ -17,6 +17,7 @@ import {
   copiedShare,
   countCorrect,
   draftStage,
+  type EvalKey,
   type Evaluation,
   type EvaluationQuery,
   EvaluationStore,
@@ -27,6 +28,7 @@ import {
 } from './evaluation.js';
 import { Interrupted } from './interrupted.js';
 import type { MethodResult } from './result.js';
+import type { Metrics } from './store.js';
 
 export interface EvalOptions {
   readonly onProgress?: (done: number, total: number, what: string) => void;
@@ -53,12 +55,10 @@ export async function evaluateDeployment(
   sample = 0,
 ): Promise<Evaluation> {
   const problems = evaluationProblems(world, config, evaluation, split);
-  const { temperature, topP } = evaluation;
   const { grpo, seed, generationBatchSize } = config;
-  const cap = grpo.maxCompletionLength;
   const name = deploymentName(deployment);
   const query: EvaluationQuery = {
-    eval: { temperature, topP, cap, seed, ...difficulty(config, evaluation) },
+    eval: evalKey(config, evaluation),
     deployment: name,
     split,
     ...(options.step === undefined ? {} : { step: options.step }),
@@ -71,7 +71,8 @@ export async function evaluateDeployment(
   if (options.signal?.aborted) throw new Interrupted(config.maxSteps);
   const start = performance.now();
   const shows = method.training?.shows ?? 'summary';
-  const sampling = { temperature, topP, generationBatchSize, maxCompletionLength: cap };
+  const { temperature, topP } = evaluation;
+  const sampling = { temperature, topP, generationBatchSize, maxCompletionLength: grpo.maxCompletionLength };
   const total = problems.length * deployment.length;
   const names = sample === 0 ? [seed, split] : [seed, split, 'sample', sample];
   const finals = await deploy(world, adapters, deployment, shows, problems, sampling, names, (done) =>
@@ -85,6 +86,36 @@ export async function evaluateDeployment(
   return made;
 }
 
+/** What an evaluation of a run follows from. */
+export function evalKey(config: RunConfig, evaluation: EvalConfig): EvalKey {
+  const { temperature, topP } = evaluation;
+  const { seed, grpo } = config;
+  return { temperature, topP, cap: grpo.maxCompletionLength, seed, ...difficulty(config, evaluation) };
+}
+
+/** A method's choice among its deployments, made twice. */
+export interface ChosenEvaluations {
+  /** On the held-out problems, the deployment that is better on the validation split. */
+  readonly chosen: Evaluation;
+  /** The same deployment on the validation split. */
+  readonly validation: Evaluation;
+  /** The paper's way: the better on the held-out problems themselves. */
+  readonly bestOnHeldout: Evaluation;
+}
+
+/** @param heldout, @param validation one evaluation per deployment, in the same order; the first of equals is taken */
+export function chooseEvaluations(
+  heldout: readonly Evaluation[],
+  validation: readonly Evaluation[],
+): ChosenEvaluations {
+  const choice = best(validation);
+  return {
+    chosen: heldout[choice]!,
+    validation: validation[choice]!,
+    bestOnHeldout: heldout[best(heldout)]!,
+  };
+}
+
 /** Evaluates a method's deployments and chooses among them, twice: see the file's head. */
 export async function evaluateMethod(
   world: World,
@@ -94,7 +125,7 @@ export async function evaluateMethod(
   config: RunConfig,
   evaluation: EvalConfig,
   options: EvalOptions = {},
-): Promise<{ chosen: Evaluation; bestOnHeldout: Evaluation }> {
+): Promise<ChosenEvaluations> {
   const { deployments } = method;
   const on = async (split: 'validation' | 'heldout') => {
     const made: Evaluation[] = [];
@@ -117,7 +148,7 @@ export async function evaluateMethod(
   const heldout = await on('heldout');
   // A method with one deployment has no choice to make, but its validation result is what tuning looks at.
   const validation = await on('validation');
-  if (deployments.length === 1)
+  if (deployments.length === 1 && deployments[0]!.length === 1)
     for (let sample = 1; sample < evaluation.samples; sample++)
       await evaluateDeployment(
         world,
@@ -131,7 +162,7 @@ export async function evaluateMethod(
         options,
         sample,
       );
-  return { chosen: heldout[best(validation)]!, bestOnHeldout: heldout[best(heldout)]! };
+  return chooseEvaluations(heldout, validation);
 }
 
 /** The problems of a split that every method of an experiment answers. @throws when there are too few */
@@ -149,7 +180,10 @@ export function evaluationProblems(
 export function methodResult(
   method: Pick<Method, 'name' | 'deployments'>,
   evaluation: Evaluation,
-  run: Pick<MethodResult, 'seed' | 'steps' | 'secondsPerStep' | 'trainingTokens' | 'runId'>,
+  {
+    metrics,
+    ...run
+  }: Pick<MethodResult, 'seed' | 'runId' | 'backend'> & { readonly metrics: readonly Metrics[] },
 ): MethodResult {
   const final = finalStage(evaluation);
   const draft = draftStage(evaluation);
@@ -165,6 +199,13 @@ export function methodResult(
   return {
     method: method.name,
     ...run,
+    steps: metrics.length,
+    ...(metrics.length > 0
+      ? {
+          secondsPerStep: median(metrics.map((m) => m.step_time!)),
+          trainingTokens: metrics.at(-1)!.num_tokens!,
+        }
+      : {}),
     correct: countCorrect(evaluation),
     total,
     draftTokens,
@@ -191,6 +232,12 @@ export function per100({ completionTokens }: Stage, column: readonly number[]): 
 function best(evaluations: readonly Evaluation[]): number {
   const scores = evaluations.map((evaluation) => countCorrect(evaluation));
   return scores.indexOf(Math.max(...scores));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 function mean(values: readonly number[]): number {

@@ -76,18 +76,8 @@ export async function runExperiment(
         ...(options.signal ? { signal: options.signal } : {}),
         onProgress: (done, total, what) => options.onEvent?.({ kind: 'eval', what, done, total }),
       });
-      const steps = trained.metrics.length;
-      const facts = {
-        seed,
-        steps,
-        runId: run.id,
-        ...(steps > 0
-          ? {
-              secondsPerStep: median(trained.metrics.map((m) => m.step_time!)),
-              trainingTokens: trained.metrics.at(-1)!.num_tokens!,
-            }
-          : {}),
-      };
+      const { backend } = run.identity;
+      const facts = { seed, backend, runId: run.id, metrics: trained.metrics };
       const result = methodResult(method, outcomes.chosen, facts);
       results.push(result);
       bestOnHeldout.push(methodResult(method, outcomes.bestOnHeldout, facts));
@@ -118,10 +108,4 @@ async function trainFor(
     onStep: (step, metrics) => onEvent?.({ kind: 'step', run, step, metrics }),
   });
   return { run, ...trained };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

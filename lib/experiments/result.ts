@@ -46,7 +46,8 @@ export const methodResultSchema = z.strictObject({
   secondsPerStep: tokens.optional(),
   /** Tokens sampled in training, prompts included. */
   trainingTokens: count.optional(),
-  /** The folder the numbers come from. */
+  /** The folder the numbers come from, and the backend they were computed on. */
   runId: z.string(),
+  backend: z.string(),
 });
 export type MethodResult = z.infer<typeof methodResultSchema>;

@@ -54,6 +54,22 @@ export function hashBase(folder: string): string {
   return hash.digest('hex');
 }
 
+/** What config.json says, and what the id is the hash of. What leaves a run's result as it is stays out of it. */
+function identityText(identity: RunIdentity): string {
+  const { gradientCheckpointing, ...grpo } = identity.config.grpo;
+  return JSON.stringify({
+    version: RESULTS_VERSION,
+    ...identity,
+    config: { ...identity.config, grpo },
+  });
+}
+
+/** The name of a run's folder: row, seed, and a hash of all that determines the result. */
+export function runId(identity: RunIdentity): string {
+  const hash = createHash('sha256').update(identityText(identity)).digest('hex').slice(0, 10);
+  return `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
+}
+
 /**
  * The folder of a run, made with its config.json when it is not there yet.
  * @param resultsFolder runs lie in its `runs`
@@ -65,15 +81,8 @@ export function openRun(
   resultsFolder: string = RESULTS_FOLDER,
   fresh = false,
 ): RunFolder {
-  // What leaves a run's result as it is stays out of its identity.
-  const { gradientCheckpointing, ...grpo } = identity.config.grpo;
-  const text = JSON.stringify({
-    version: RESULTS_VERSION,
-    ...identity,
-    config: { ...identity.config, grpo },
-  });
-  const hash = createHash('sha256').update(text).digest('hex').slice(0, 10);
-  const id = `${identity.training?.name ?? 'base'}-s${identity.config.seed}-${hash}`;
+  const text = identityText(identity);
+  const id = runId(identity);
   const path = join(resultsFolder, 'runs', id);
   if (fresh) {
     lockRun({ id, path, identity });
@@ -127,7 +136,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** The metrics so far, one record per finished step. */
-export function readMetrics(run: RunFolder): Metrics[] {
+export function readMetrics(run: Pick<RunFolder, 'path'>): Metrics[] {
   return readJsonl(join(run.path, 'metrics.jsonl'), metricsSchema);
 }
 

@@ -1,0 +1,156 @@
+/**
+ * The studies of `npm run reproduce -- --preset full`: for each question the experiments that answer it. All of them
+ * vary the main regime in one thing, so that they share its runs: a run that two studies need is trained once.
+ *
+ * How the regime, the learning rate and the number of steps were chosen, and what was looked at for it, is in
+ * results/LOG.md ("The regime"); the pair methods were not looked at. Left out: running them (study.ts).
+ */
+import { METHOD_NAMES } from '../agon/methods.js';
+import { type Experiment, parseExperiment, preset } from './config.js';
+import type { Study } from './study.js';
+
+type ExperimentInput = Omit<Partial<Experiment>, 'run' | 'eval'> & {
+  readonly label: string;
+  readonly methods: readonly string[];
+  readonly run?: object;
+  readonly grpo?: object;
+  readonly lora?: object;
+  readonly eval?: object;
+};
+
+const main = preset('full');
+const FIVE = main.seeds;
+const THREE = FIVE.slice(0, 3);
+const PAIR = ['cooperative', 'agon'];
+/** What a regime is judged by, and the two methods that a regime is for. */
+const FIVE_METHODS = ['zero-shot', 'moa-untrained', 'grpo', ...PAIR];
+
+/** The main experiment, changed. Studies beside the main table answer fewer problems. */
+function experiment(
+  study: string,
+  { run, grpo, lora, eval: evaluation, ...rest }: ExperimentInput,
+): Experiment {
+  const { saveSteps, ...base } = main;
+  return parseExperiment(
+    {
+      ...base,
+      name: study,
+      seeds: THREE,
+      ...rest,
+      run: { ...base.run, ...run, grpo: { ...base.run.grpo, ...grpo }, lora: { ...base.run.lora, ...lora } },
+      eval: { ...base.eval, samples: 1, ...evaluation },
+    },
+    `study ${study}, ${rest.label}`,
+  );
+}
+
+function study(
+  name: string,
+  title: string,
+  question: string,
+  experiments: readonly ExperimentInput[],
+): Study {
+  return { name, title, question, experiments: experiments.map((e) => experiment(name, e)) };
+}
+
+const easier = (min: number, max: number) => ({ run: { minDifficulty: min, maxDifficulty: max } });
+
+const SHOWN = METHOD_NAMES.filter((name) => name.startsWith('agon-shows-'));
+
+export const STUDIES: readonly Study[] = [
+  {
+    name: 'main',
+    title: 'Eight methods at equal rollout budget',
+    question: 'Does exchange beat GRPO, and does competition beat exchange, over five training seeds?',
+    experiments: [main],
+  },
+  study(
+    'control',
+    'Competition or difficulty weighting?',
+    'Is it the paired rival that pays, or its difficulty?',
+    [
+      { label: '', methods: ['cooperative', 'difficulty-weighted', 'agon'], seeds: FIVE },
+      { label: 'frozen rival', methods: ['frozen-cooperative', 'frozen-agon'], seeds: FIVE },
+    ],
+  ),
+  study('signals', 'Other signals', 'Does a signal that does not push down agreement do better?', [
+    { label: '', methods: [...PAIR, 'class-baseline', 'agon-bonus-0.25'], seeds: FIVE },
+  ]),
+  study('ablations', "The paper's ablations", 'What do reward form, exchange, roles and the tiebreak do?', [
+    {
+      label: '',
+      methods: [
+        'agon',
+        'cooperative',
+        'agon-margin',
+        'shared-opponent',
+        'agon-fixed-roles',
+        'agon-tiebreak-0.1',
+        'agon-tiebreak',
+        'agon-tiebreak-1',
+      ],
+    },
+  ]),
+  study('exchange', 'What is exchanged', 'How much must a challenger see of its rival?', [
+    { label: '', methods: ['agon', ...SHOWN] },
+  ]),
+  study(
+    'regimes',
+    'When exchange and competition pay',
+    'What does exchange add to GRPO, and competition to exchange?',
+    [
+      { label: 'main regime', methods: FIVE_METHODS },
+      { label: 'difficulty 1..8', methods: FIVE_METHODS, ...easier(1, 8) },
+      { label: 'difficulty 17..40', methods: FIVE_METHODS, ...easier(17, 40) },
+      { label: 'cap 80', methods: FIVE_METHODS, grpo: { maxCompletionLength: 80 } },
+      { label: 'cap 200', methods: FIVE_METHODS, grpo: { maxCompletionLength: 200 } },
+      { label: 'copying base', base: 'arena-copying', methods: FIVE_METHODS },
+      { label: 'silent errors', base: 'arena-silent', methods: FIVE_METHODS },
+      { label: 'costly checks', base: 'arena-costly', methods: FIVE_METHODS },
+    ],
+  ),
+  study('group-size', 'Group size at equal rollouts', 'How many drafts and challenges per problem?', [
+    { label: 'N = 2', methods: PAIR, grpo: { numGenerations: 2 }, run: { problemsPerStep: 24 } },
+    { label: 'N = 4', methods: PAIR, grpo: { numGenerations: 4 }, run: { problemsPerStep: 12 } },
+    { label: 'N = 8', methods: PAIR },
+    { label: 'N = 16', methods: PAIR, grpo: { numGenerations: 16 }, run: { problemsPerStep: 3 } },
+  ]),
+  study('init-noise', "Noise in B's up-matrix", 'Must the two adapters differ at the start?', [
+    { label: 'std 0: identical', methods: ['agon'], lora: { initNoise: { absolute: 0 } } },
+    { label: 'std 0.001', methods: ['agon'], lora: { initNoise: { absolute: 0.001 } } },
+    { label: 'std 0.01', methods: ['agon'] },
+    { label: 'std 0.05', methods: ['agon'], lora: { initNoise: { absolute: 0.05 } } },
+  ]),
+  study(
+    'transfer',
+    'Transfer without further training',
+    'What is learned on one difficulty, does it hold on others?',
+    [
+      ...[
+        ['1..3', 1, 3],
+        ['4..16', 4, 16],
+        ['17..40', 17, 40],
+      ].map(([range, minDifficulty, maxDifficulty]) => ({
+        label: `difficulty ${range}`,
+        methods: ['zero-shot', 'grpo', ...PAIR],
+        eval: { problems: 500, minDifficulty, maxDifficulty },
+      })),
+    ],
+  ),
+  study('scaling', 'Three sizes', 'Does the picture change with the base?', [
+    { label: '0.16M', base: 'arena-small', methods: FIVE_METHODS },
+    { label: '0.53M', methods: FIVE_METHODS },
+    { label: '1.25M', base: 'arena-large', methods: FIVE_METHODS },
+  ]),
+  study('more', 'More policies', 'Do three policies in a ring do more than two?', [
+    { label: '', methods: ['agon', 'agon-ring'] },
+  ]),
+];
+
+/** @throws naming the studies there are */
+export function studyByName(name: string): Study {
+  const found = STUDIES.find((s) => s.name === name);
+  if (!found)
+    throw new Error(`unknown study '${name}': allowed are ${STUDIES.map((s) => s.name).join(', ')}`);
+  return found;
+}
