@@ -1,30 +1,43 @@
 /**
- * `npm run reproduce`: trains and evaluates a preset's methods, writes the main table and figures, and runs the
- * notebooks. Finished runs are read, so a second call takes seconds; a killed one goes on where it was.
+ * `npm run reproduce`: trains and evaluates a preset's methods, writes tables and figures, and runs the notebooks.
+ * Finished runs are read, so a second call takes seconds; a killed one goes on where it was.
  *
  *   npm run reproduce -- [--preset smoke|quick|full] [--seeds 0,1] [--methods grpo,agon] [--fresh]
  *                        [--steps N] [--backend wasm] [--workers N] [--out DIR] [--no-notebooks] [--plan]
+ *                        [--study main,control]
  *
- * `--plan` says part by part what it will need and how long it will take, and ends.
+ * `smoke` and `quick` are one table each; `full` is every study (experiments/studies.ts), or those that `--study`
+ * names. `--plan` says part by part what the preset's main table will need and how long it will take, and ends.
  */
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { World } from '../agon/attempt.js';
+import { methodByName } from '../agon/methods.js';
 import {
   exportFigure,
   honestNotes,
   mainFigure,
   mainTable,
   readPaper,
+  studyReport,
   toCsv,
   toMarkdown,
   trainingFigure,
+  writeStudyReport,
 } from '../analysis/index.js';
 import { type Experiment, PRESET_NAMES, parseExperiment, preset } from '../experiments/config.js';
-import { type ExperimentEvent, type ExperimentResults, runExperiment } from '../experiments/experiment.js';
+import {
+  type ExperimentEvent,
+  type ExperimentOptions,
+  type ExperimentResults,
+  runExperiment,
+} from '../experiments/experiment.js';
 import { Interrupted } from '../experiments/interrupted.js';
 import { planExperiment } from '../experiments/plan/plan.js';
 import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
+import { STUDIES, studyByName } from '../experiments/studies.js';
+import { collectStudy, runStudy, type Study } from '../experiments/study.js';
 import { openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
 import { parameterShare } from '../model/index.js';
@@ -38,6 +51,7 @@ const OPTIONS = {
   preset: { type: 'string', default: 'quick' },
   seeds: { type: 'string' },
   methods: { type: 'string' },
+  study: { type: 'string' },
   steps: { type: 'string' },
   backend: { type: 'string' },
   workers: { type: 'string' },
@@ -70,6 +84,49 @@ function chosenExperiment(values: Options): Experiment {
     },
     'the options of reproduce',
   );
+}
+
+/** The studies that are asked for, cut to the seeds and methods that are asked for. */
+function chosenStudies(values: Options): Study[] {
+  const studies = values.study ? values.study.split(',').map(studyByName) : STUDIES;
+  const seeds = values.seeds?.split(',').map(Number);
+  const methods = values.methods?.split(',');
+  for (const name of methods ?? []) methodByName(name);
+  const cut = studies.map((study) => ({
+    ...study,
+    experiments: study.experiments
+      .map((e) => ({
+        ...e,
+        seeds: e.seeds.filter((seed) => seeds?.includes(seed) ?? true),
+        methods: e.methods.filter((name) => methods?.includes(name) ?? true),
+      }))
+      .filter((e) => e.seeds.length > 0 && e.methods.length > 0),
+  }));
+  return cut.filter((study) => study.experiments.length > 0);
+}
+
+/** Runs what is missing of the studies; each study's tables are written as soon as it is there. */
+async function reproduceStudies(
+  studies: readonly Study[],
+  world: World,
+  options: ExperimentOptions & { readonly resultsFolder: string },
+): Promise<void> {
+  for (const [i, chosen] of studies.entries()) {
+    const { name, title, question } = studyByName(chosen.name);
+    const runs = chosen.experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);
+    console.log(
+      `\nstudy ${i + 1} of ${studies.length}, ${name} (${runs} methods and seeds): ${title}. ${question}`,
+    );
+    await runStudy(world.pool, chosen, options);
+    const { resultsFolder } = options;
+    const backend = currentBackend().name;
+    // Of the whole study, whatever was asked for now: a table shows all that is there.
+    const arms = collectStudy(studyByName(name), resultsFolder, { backend, partial: true });
+    const report = studyReport(studyByName(name), arms);
+    for (const file of await writeStudyReport(report, resultsFolder))
+      console.log(relative(process.cwd(), file));
+    for (const note of report.notes) console.log(`- ${note}`);
+  }
 }
 
 /** One bar at a time: the run that trains, or the evaluation that runs. */
@@ -111,7 +168,7 @@ function display(): { onEvent: (event: ExperimentEvent) => void; stop: () => voi
 async function main(values: Options): Promise<void> {
   if (values.help) {
     console.log(
-      `npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--seeds 0,1] [--methods a,b] [--steps N]`,
+      `npm run reproduce -- [--preset ${PRESET_NAMES.join('|')}] [--study a,b] [--seeds 0,1] [--methods a,b] [--steps N]`,
     );
     console.log(
       '  [--backend auto|tfjs-node-gpu|tfjs-node|wasm|cpu] [--workers N] [--out DIR] [--fresh] [--no-notebooks] [--plan]',
@@ -120,7 +177,11 @@ async function main(values: Options): Promise<void> {
   }
   for (const [name, value] of Object.entries(values))
     if (value === '') throw new Error(`--${name} is empty: give it a value or leave it out`);
-  const experiment = chosenExperiment(values);
+  if (values.study && values.preset !== 'full') throw new Error('--study belongs to --preset full');
+  const studies = values.preset === 'full' ? chosenStudies(values) : undefined;
+  if (studies && values.steps)
+    throw new Error('--steps belongs to the presets smoke and quick: studies have their own');
+  const experiment = studies ? preset('full') : chosenExperiment(values);
   const world = await openWorld({
     ...(values.backend ? { backend: values.backend } : {}),
     ...(values.workers ? { workers: Number(values.workers) } : {}),
@@ -154,9 +215,12 @@ async function main(values: Options): Promise<void> {
   const { onEvent, stop: stopDisplay } = display();
   try {
     const options = { signal: stop.signal, onEvent, resultsFolder, fresh: values.fresh };
-    const found = await runExperiment(world, experiment, options);
-    saveResults(experiment, found, resultsFolder);
-    await report(experiment, found, resultsFolder);
+    if (studies) await reproduceStudies(studies, world, options);
+    else {
+      const found = await runExperiment(world, experiment, options);
+      saveResults(experiment, found, resultsFolder);
+      await report(experiment, found, resultsFolder);
+    }
   } finally {
     stopDisplay();
     await world.pool.close();
