@@ -82,6 +82,8 @@ export const BASES = {
   'arena-base': arena(),
   'arena-small': arena(SMALL_MODEL),
   'arena-large': arena(LARGE_MODEL),
+  /** The size of `arena-base` in the Llama family: no norms on queries and keys. */
+  'arena-llama': arena({ ...ARENA_MODEL, model_type: 'llama' }),
   /** Copies a rival's path twice as often. */
   'arena-copying': variant({ rival: { copy: 0.7, verify: 0.1, ignore: 0.1, continue: 0.1 } }),
   /** Errors do not show: slips are four times as frequent, and give-ups pass as hits. */

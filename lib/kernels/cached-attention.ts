@@ -1,6 +1,6 @@
 /**
- * Attention of one new token per row against its cached past: normalises and rotates its queries and keys, appends
- * key and value to the cache, and mixes the values, in one pass.
+ * Attention of one new token per row against its cached past: normalises (where the model does) and rotates its
+ * queries and keys, appends key and value to the cache, and mixes the values, in one pass.
  *
  * A row's tokens lie in its cache from place 0 on, place = position: no padding, and a row's sums do not depend on
  * the other rows. The head size must be a multiple of 8. Left out: several new tokens at once.
@@ -101,7 +101,8 @@ function mix(
 
 /**
  * @param qkv [R, (H + 2 Hkv) hd]: this token's queries, keys and values; normalised and rotated in place
- * @param qNorm [hd], the norm's weight times 1 / sqrt(hd)
+ * @param qNorm [hd], the norm's weight times 1 / sqrt(hd); 0: queries come with that scale, and neither they nor keys
+ *   have a norm
  * @param cos [positions, hd / 2], as sin
  * @param positions [R] int32: where the token goes, and so how many came before it
  * @param k [R, Hkv, capacity, hd], as v; read up to three places beyond the last token's
@@ -136,8 +137,10 @@ export function cachedAttention(
     const angle = <usize>(position * (hd >> 1) * 4);
     const keys = qkv + <usize>H * bytes;
     const values = keys + <usize>Hkv * bytes;
-    rmsNorm(qkv, qNorm, qkv, H, hd, eps);
-    rmsNorm(keys, kNorm, keys, Hkv, hd, eps);
+    if (qNorm) {
+      rmsNorm(qkv, qNorm, qkv, H, hd, eps);
+      rmsNorm(keys, kNorm, keys, Hkv, hd, eps);
+    }
     for (let h: usize = 0; h < <usize>H; h++)
       rotateHead(qkv + h * bytes, cos + angle, sin + angle, qkv + h * bytes, hd >> 1, 1);
     for (let h: usize = 0; h < <usize>Hkv; h++) {

@@ -7,7 +7,7 @@
  * Left out: how a token is chosen (a function that is handed in), rows that leave (blocks are gathered outside).
  */
 import * as tf from '@tensorflow/tfjs';
-import type { ModelConfig } from './config.js';
+import { hasQkNorm, type ModelConfig } from './config.js';
 import { hidingBias, rmsNormalise, rotary, rotate, swiglu, writeRows } from './operations.js';
 import { forward, logits, type Model } from './transformer.js';
 
@@ -21,10 +21,10 @@ export interface DecodingWeights {
 }
 
 interface LayerWeights {
-  /** [d, (H + 2 Hkv) hd]: queries, keys, values; the norm before them folded in. */
+  /** [d, (H + 2 Hkv) hd]: queries (times 1 / sqrt(hd) where no norm follows), keys, values; the norm before folded in. */
   readonly qkv: tf.Tensor2D;
-  /** [1, H + Hkv, 1, hd]: the norms' weights of queries, times 1 / sqrt(hd), and of keys. */
-  readonly qkNorm: tf.Tensor4D;
+  /** [1, H + Hkv, 1, hd]: the norms' weights of queries, times 1 / sqrt(hd), and of keys; where there are such norms. */
+  readonly qkNorm?: tf.Tensor4D;
   /** [H hd, d] */
   readonly output: tf.Tensor2D;
   /** [d, 2 I]; the norm before them folded in. */
@@ -47,29 +47,29 @@ export function checkRows(rows: readonly number[], count: number): void {
 export function joinWeights({ config, weights }: Model): DecodingWeights {
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
   const at = (name: string) => weights[`${name}.weight`]!;
+  const qkNorm = hasQkNorm(config);
+  const scale = 1 / Math.sqrt(hd);
   /** Linear modules of one input side by side, each row times the weight of the norm before them. */
-  const join = (norm: string, modules: readonly string[]) =>
-    tf.mul<tf.Tensor2D>(
-      modules.length > 1 ? tf.concat(modules.map(at), 1) : at(modules[0]!),
-      tf.reshape(at(norm), [-1, 1]),
-    );
+  const join = (norm: string, modules: readonly tf.Tensor[]) =>
+    tf.mul<tf.Tensor2D>(tf.concat([...modules], 1), tf.reshape(at(norm), [-1, 1]));
   return tf.tidy(() => ({
     layers: Array.from({ length: config.num_hidden_layers }, (_, i) => {
       const layer = `model.layers.${i}`;
       const attention = `${layer}.self_attn`;
       const heads = (name: string, n: number) =>
-        tf.tile(tf.reshape(at(`${attention}.${name}`), [1, 1, 1, hd]), [1, n, 1, 1]);
+        tf.tile<tf.Tensor4D>(tf.reshape(at(`${attention}.${name}`), [1, 1, 1, hd]), [1, n, 1, 1]);
+      const [q, k, v] = ['q', 'k', 'v'].map((name) => at(`${attention}.${name}_proj`));
       return {
-        qkv: join(
-          `${layer}.input_layernorm`,
-          ['q_proj', 'k_proj', 'v_proj'].map((name) => `${attention}.${name}`),
-        ),
-        qkNorm: tf.concat(
-          [tf.mul(heads('q_norm', H), 1 / Math.sqrt(hd)), heads('k_norm', Hkv)],
-          1,
-        ) as tf.Tensor4D,
+        // A norm would undo the scale of the queries: then its own weight has it.
+        qkv: join(`${layer}.input_layernorm`, [qkNorm ? q! : tf.mul(q!, scale), k!, v!]),
+        ...(qkNorm && {
+          qkNorm: tf.concat([tf.mul<tf.Tensor4D>(heads('q_norm', H), scale), heads('k_norm', Hkv)], 1),
+        }),
         output: tf.clone(at(`${attention}.o_proj`)) as tf.Tensor2D,
-        gateUp: join(`${layer}.post_attention_layernorm`, [`${layer}.mlp.gate_proj`, `${layer}.mlp.up_proj`]),
+        gateUp: join(
+          `${layer}.post_attention_layernorm`,
+          ['gate_proj', 'up_proj'].map((name) => at(`${layer}.mlp.${name}`)),
+        ),
         down: tf.clone(at(`${layer}.mlp.down_proj`)) as tf.Tensor2D,
       };
     }),
@@ -83,13 +83,20 @@ export function joinWeights({ config, weights }: Model): DecodingWeights {
 
 /** The weights as a list, and back from one: a graph's inputs are a list. */
 export function flatten({ layers, embedding, head }: DecodingWeights): tf.Tensor[] {
-  return [...layers.flatMap((l) => [l.qkv, l.qkNorm, l.output, l.gateUp, l.down]), embedding, head];
+  const inLayer = ({ qkv, qkNorm, output, gateUp, down }: LayerWeights) => [
+    ...(qkNorm ? [qkv, qkNorm] : [qkv]),
+    output,
+    gateUp,
+    down,
+  ];
+  return [...layers.flatMap(inLayer), embedding, head];
 }
 
-export function unflatten(list: readonly tf.Tensor[]): DecodingWeights {
-  const layers = Array.from({ length: (list.length - 2) / 5 }, (_, i) => {
-    const [qkv, qkNorm, output, gateUp, down] = list.slice(5 * i, 5 * i + 5);
-    return { qkv, qkNorm, output, gateUp, down } as LayerWeights;
+export function unflatten(list: readonly tf.Tensor[], config: ModelConfig): DecodingWeights {
+  const names = ['qkv', ...(hasQkNorm(config) ? ['qkNorm'] : []), 'output', 'gateUp', 'down'];
+  const layers = Array.from({ length: config.num_hidden_layers }, (_, layer) => {
+    const named = names.map((name, i) => [name, list[names.length * layer + i]]);
+    return Object.fromEntries(named) as LayerWeights;
   });
   return { layers, embedding: list.at(-2) as tf.Tensor2D, head: list.at(-1) as tf.Tensor2D };
 }
@@ -167,7 +174,7 @@ export function decodeBlock(
     weights.layers.forEach((w, layer) => {
       const qkv = tf.reshape(tf.matMul(normalise(x), w.qkv), [-1, H + 2 * Hkv, 1, hd]) as tf.Tensor4D;
       const [qk, v] = tf.split(qkv, [H + Hkv, Hkv], 1) as [tf.Tensor4D, tf.Tensor4D];
-      const turned = rotate(tf.mul(normalise(qk), w.qkNorm), table);
+      const turned = rotate(w.qkNorm ? tf.mul(normalise(qk), w.qkNorm) : qk, table);
       const [q, k] = tf.split(turned, [H, Hkv], 1);
       const past = room[layer]!;
       past.k = write(past.k, k!);

@@ -1,4 +1,4 @@
-/** The room's public face: the Qwen3 transformer, its cache, LoRA adapters, and their files. */
+/** The room's public face: the transformer of Qwen3 and Llama, its cache, LoRA adapters, and their files. */
 export * from './block-cache.js';
 export * from './blocks.js';
 export * from './cache.js';

@@ -12,7 +12,7 @@ import * as tf from '@tensorflow/tfjs';
 import type { WasmKernels } from '../tensors/wasm-kernels.js';
 import { type Block, checkRows } from './blocks.js';
 import type { KVCache } from './cache.js';
-import type { ModelConfig } from './config.js';
+import { hasQkNorm, type ModelConfig } from './config.js';
 import { rotary } from './operations.js';
 import type { Model } from './transformer.js';
 
@@ -301,9 +301,9 @@ const NORMS: Partial<Record<keyof typeof MODULES, string>> = {
 
 interface PackedWeights {
   readonly packed: tf.Tensor;
-  /** The norms of queries (times 1 / sqrt(hd)) and keys. */
+  /** The norms of queries (times 1 / sqrt(hd)) and keys, where there are any. */
   readonly norms: readonly tf.Tensor[];
-  /** With the addresses of these norms. */
+  /** With the addresses of these norms; 0 where there are none, and then the queries' product has the scale. */
   readonly layers: readonly (Record<keyof typeof MODULES, PackedMatrix> & {
     readonly qNorm: number;
     readonly kNorm: number;
@@ -338,19 +338,26 @@ function packWeights(kernels: WasmKernels, { config, weights }: Model): PackedWe
     next += sizeOf([K, N]) * WORD;
     return { at, K, N };
   };
+  const qkNorm = hasQkNorm(config);
+  const scaled = (norm: tf.Tensor) => tf.keep(tf.mul(norm, 1 / Math.sqrt(config.head_dim)));
   const norms: tf.Tensor[] = [];
   const layers = prefixes.map((layer) => {
     const matrices = names.map((name) => {
       const norm = NORMS[name] === undefined ? undefined : parameter(`${layer}.${NORMS[name]}`);
-      return [name, pack(parameter(`${layer}.${MODULES[name]}`), false, norm)];
+      const folded = norm && name === 'q' && !qkNorm ? scaled(norm) : norm;
+      const matrix = pack(parameter(`${layer}.${MODULES[name]}`), false, folded);
+      if (folded && folded !== norm) folded.dispose();
+      return [name, matrix];
     });
-    const qNorm = tf.keep(tf.mul(parameter(`${layer}.self_attn.q_norm`), 1 / Math.sqrt(config.head_dim)));
-    const kNorm = tf.keep(parameter(`${layer}.self_attn.k_norm`).clone());
-    norms.push(qNorm, kNorm);
+    const own = qkNorm
+      ? [scaled(parameter(`${layer}.self_attn.q_norm`)), parameter(`${layer}.self_attn.k_norm`).clone()]
+      : [];
+    for (const norm of own) norms.push(tf.keep(norm));
+    const [qNorm = 0, kNorm = 0] = own.map(address);
     return {
       ...(Object.fromEntries(matrices) as Record<keyof typeof MODULES, PackedMatrix>),
-      qNorm: address(qNorm),
-      kNorm: address(kNorm),
+      qNorm,
+      kNorm,
     };
   });
   const head = pack(tied ? embedding : parameter('lm_head'), tied, parameter('model.norm'));

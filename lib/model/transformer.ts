@@ -1,6 +1,7 @@
 /**
- * The Qwen3 transformer: token ids in, hidden states and logits out, differentiable in the base's weights and in
- * a LoRA adapter's (arXiv 2505.09388; layers as in transformers' Qwen3ForCausalLM).
+ * The transformer of Qwen3 (arXiv 2505.09388) and of Llama (arXiv 2302.13971): token ids in, hidden states and logits
+ * out, differentiable in the base's weights and in a LoRA adapter's; layers as in transformers' Qwen3ForCausalLM and
+ * LlamaForCausalLM.
  *
  * Linear weights lie in memory as [in, out], transposed against the file, so that a layer is x W. Modules that read
  * the same input are not joined here: their products run at the machine's rate one by one, and TensorFlow.js would
@@ -10,7 +11,7 @@ import * as tf from '@tensorflow/tfjs';
 import type { Random } from '../random.js';
 import type { OutputHead } from '../tensors/logprobs.js';
 import { checkpoint } from './checkpointing.js';
-import { isLinear, type ModelConfig, parameterShapes } from './config.js';
+import { hasQkNorm, isLinear, type ModelConfig, parameterShapes } from './config.js';
 import { adaptedLinear } from './linear.js';
 import {
   attention,
@@ -165,6 +166,7 @@ function block(
   };
   /** [R * n, heads * hd] -> [R, n, heads, hd] */
   const heads = (x: tf.Tensor2D, n: number) => tf.reshape(x, [R, -1, n, hd]) as tf.Tensor4D;
+  const headNorm = (x: tf.Tensor4D, name: string) => (hasQkNorm(config) ? norm(x, name) : x);
   const headsFirst = (x: tf.Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
   /** The rows of x [R * T, n] that come out. */
   const out = (x: tf.Tensor2D) =>
@@ -172,8 +174,8 @@ function block(
 
   const frozen = layer === 0; // under an adapter: the embedding is not trained
   const normed = norm(x, 'input_layernorm');
-  const q = norm(heads(linear(out(normed), 'self_attn.q_proj', frozen), H), 'self_attn.q_norm');
-  const k = norm(heads(linear(normed, 'self_attn.k_proj', frozen), Hkv), 'self_attn.k_norm');
+  const q = headNorm(heads(linear(out(normed), 'self_attn.q_proj', frozen), H), 'self_attn.q_norm');
+  const k = headNorm(heads(linear(normed, 'self_attn.k_proj', frozen), Hkv), 'self_attn.k_norm');
   const v = heads(linear(normed, 'self_attn.v_proj', frozen), Hkv);
   const queryTable = { ...table, cos: within(table.cos, span), sin: within(table.sin, span) };
   const mixed = attend(rotate(headsFirst(q), queryTable), rotate(headsFirst(k), table), headsFirst(v));

@@ -148,7 +148,8 @@ function listOf({ ids, positions, uniforms, bias, inverseTemperature, topP, long
   return [...own, ...long.flatMap(({ k, v }) => [k, v]), ...flatten(weights)];
 }
 
-function fromList(list: readonly tf.Tensor[], { num_hidden_layers: layers }: ModelConfig): CallInputs {
+function fromList(list: readonly tf.Tensor[], config: ModelConfig): CallInputs {
+  const { num_hidden_layers: layers } = config;
   const [ids, positions, uniforms, bias, inverseTemperature, topP, ...rest] = list as [
     tf.Tensor1D,
     tf.Tensor2D,
@@ -158,7 +159,7 @@ function fromList(list: readonly tf.Tensor[], { num_hidden_layers: layers }: Mod
     tf.Scalar,
     ...tf.Tensor[],
   ];
-  const [long, weights] = [asBlocks(rest.slice(0, 2 * layers)), unflatten(rest.slice(2 * layers))];
+  const [long, weights] = [asBlocks(rest.slice(0, 2 * layers)), unflatten(rest.slice(2 * layers), config)];
   return { ids, positions, uniforms, bias, inverseTemperature, topP, long, weights };
 }
 
@@ -223,6 +224,9 @@ function exampleInputs(config: ModelConfig, weights: DecodingWeights, R: number,
     inverseTemperature: tf.scalar(1),
     topP: tf.scalar(0.9),
     long: Array.from({ length: layers }, () => ({ k: block(), v: block() })),
-    weights: unflatten(flatten(weights).map((weight) => tf.clone(weight))),
+    weights: unflatten(
+      flatten(weights).map((weight) => tf.clone(weight)),
+      config,
+    ),
   });
 }

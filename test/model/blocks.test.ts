@@ -4,7 +4,7 @@ import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import { decodeBlock, flatten, joinWeights, prefillBlocks, unflatten } from '../../lib/model/index.js';
 import { initBackend } from '../../lib/tensors/backend.js';
-import { assertClose, realLogits, smallModel } from './support.js';
+import { assertClose, FAMILIES, realLogits, smallModel } from './support.js';
 
 before(async () => {
   await initBackend();
@@ -14,9 +14,9 @@ const PROMPTS = [[5, 6, 7, 8, 9], [11, 12], [1]];
 const WIDTH = 5;
 const STEPS = 3;
 
-for (const tied of [true, false])
-  test(`three calls of ${STEPS} tokens give the logits of the full pass (head ${tied ? 'tied' : 'of its own'})`, () => {
-    const model = smallModel(0, tied);
+for (const [tied, family] of [true, false].flatMap((tied) => FAMILIES.map((f) => [tied, f] as const)))
+  test(`${family}: three calls of ${STEPS} tokens give the logits of the full pass (head ${tied ? 'tied' : 'of its own'})`, () => {
+    const model = smallModel(0, tied, family);
     const tensors = tf.memory().numTensors;
     tf.tidy(() => {
       const left = (row: number[], fill: (i: number) => number) => [
@@ -30,7 +30,7 @@ for (const tied of [true, false])
       );
       const mask = tf.tensor2d(PROMPTS.map((row) => left(row, () => 1)));
       const joined = joinWeights(model);
-      const weights = unflatten(flatten(joined));
+      const weights = unflatten(flatten(joined), model.config);
       assert.deepEqual(Object.keys(weights.layers[0]!), Object.keys(joined.layers[0]!));
       const started = prefillBlocks(model, ids, mask);
       let { long, bias } = started;

@@ -5,7 +5,7 @@ import * as tf from '@tensorflow/tfjs';
 import { decodeStep, initModel, type Model, makeConfig, prefill } from '../../lib/model/index.js';
 import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
-import { assertClose, realLogits, smallModel } from './support.js';
+import { assertClose, FAMILIES, realLogits, smallModel } from './support.js';
 
 before(async () => {
   await initBackend();
@@ -30,29 +30,30 @@ const start = (model: Model) => {
 };
 const tokenAt = (row: number, step: number) => (row * 7 + step * 3) % 19;
 
-test('decoding 40 tokens with a cache gives the logits of the full forward pass, across consolidations', () => {
-  const model = smallModel();
-  const tensors = tf.memory().numTensors;
-  const { logits, cache } = start(model);
-  const rows = PROMPTS.map((p) => [...p]);
-  let last = logits.arraySync() as number[][];
-  logits.dispose();
-  for (let step = 0; step <= 40; step++) {
-    const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
-    assertClose(last, full, 1e-5, `step ${step}`);
-    const next = rows.map((row, r) => {
-      row.push(tokenAt(r, step));
-      return row.at(-1)!;
-    });
-    const out = decodeStep(cache, next);
-    last = out.arraySync() as number[][];
-    out.dispose();
-  }
-  assert.equal(cache.length, WIDTH + 41);
-  cache.dispose();
-  assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
-  model.dispose();
-});
+for (const family of FAMILIES)
+  test(`${family}: decoding 40 tokens with a cache gives the logits of the full forward pass`, () => {
+    const model = smallModel(0, true, family);
+    const tensors = tf.memory().numTensors;
+    const { logits, cache } = start(model);
+    const rows = PROMPTS.map((p) => [...p]);
+    let last = logits.arraySync() as number[][];
+    logits.dispose();
+    for (let step = 0; step <= 40; step++) {
+      const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+      assertClose(last, full, 1e-5, `step ${step}`);
+      const next = rows.map((row, r) => {
+        row.push(tokenAt(r, step));
+        return row.at(-1)!;
+      });
+      const out = decodeStep(cache, next);
+      last = out.arraySync() as number[][];
+      out.dispose();
+    }
+    assert.equal(cache.length, WIDTH + 41);
+    cache.dispose();
+    assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+    model.dispose();
+  });
 
 test('keep drops rows, reorders them, and makes one prompt into several rows', () => {
   const model = smallModel();
@@ -94,47 +95,49 @@ test("the cache outlives the caller's tidy", () => {
   assert.equal(tf.memory().numTensors, 0);
 });
 
-test('other head sizes and groups, over more tokens than a cache first has room for', () => {
-  for (const [heads, keyHeads, headDim, hidden] of [
-    [3, 1, 16, 20],
-    [2, 2, 24, 16],
-    [4, 1, 8, 12],
-    [2, 1, 4, 10], // nothing that the wasm kernels take
-  ] as const) {
-    const config = makeConfig({
-      hidden_size: hidden,
-      num_hidden_layers: 1,
-      num_attention_heads: heads,
-      num_key_value_heads: keyHeads,
-      head_dim: headDim,
-      intermediate_size: 13,
-      vocab_size: 19,
-    });
-    const model = initModel(config, stream('heads', headDim), 0.3);
-    const { logits, cache } = start(model);
-    logits.dispose();
-    const rows = PROMPTS.map((p) => [...p]);
-    for (let step = 0; step < 75; step++) {
-      const next = rows.map((row, r) => {
-        row.push(tokenAt(r, step));
-        return row.at(-1)!;
+for (const family of FAMILIES)
+  test(`${family}: other head sizes and groups, over more tokens than a cache first has room for`, () => {
+    for (const [heads, keyHeads, headDim, hidden] of [
+      [3, 1, 16, 24],
+      [2, 2, 24, 16],
+      [4, 1, 8, 12],
+      [2, 1, 4, 10], // nothing that the wasm kernels take
+    ] as const) {
+      const config = makeConfig({
+        model_type: family,
+        hidden_size: hidden,
+        num_hidden_layers: 1,
+        num_attention_heads: heads,
+        num_key_value_heads: keyHeads,
+        head_dim: headDim,
+        intermediate_size: 13,
+        vocab_size: 19,
       });
-      if (step === 60) {
-        cache.keep([2, 0]);
-        rows.splice(0, 3, rows[2]!, rows[0]!);
-        next.splice(0, 3, next[2]!, next[0]!);
+      const model = initModel(config, stream('heads', headDim), 0.3);
+      const { logits, cache } = start(model);
+      logits.dispose();
+      const rows = PROMPTS.map((p) => [...p]);
+      for (let step = 0; step < 75; step++) {
+        const next = rows.map((row, r) => {
+          row.push(tokenAt(r, step));
+          return row.at(-1)!;
+        });
+        if (step === 60) {
+          cache.keep([2, 0]);
+          rows.splice(0, 3, rows[2]!, rows[0]!);
+          next.splice(0, 3, next[2]!, next[0]!);
+        }
+        const out = decodeStep(cache, next);
+        const found = out.arraySync() as number[][];
+        out.dispose();
+        if (step % 12 !== 2) continue;
+        const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+        assertClose(found, full, 2e-5, `heads of ${headDim}, step ${step}`);
       }
-      const out = decodeStep(cache, next);
-      const found = out.arraySync() as number[][];
-      out.dispose();
-      if (step % 12 !== 2) continue;
-      const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
-      assertClose(found, full, 2e-5, `heads of ${headDim}, step ${step}`);
+      cache.dispose();
+      model.dispose();
     }
-    cache.dispose();
-    model.dispose();
-  }
-});
+  });
 
 test("on wasm a row's logits are the same bits whatever rows are around it", () => {
   if (tf.getBackend() !== 'wasm') return;

@@ -153,7 +153,15 @@ test('a model folder whose tensors are not those of its config is refused', () =
     /tensor 'model\.layers\.1.*' \[.*\] is not part of the model/,
   );
   assert.throws(withConfig({ tie_word_embeddings: false }), /'lm_head\.weight' \[19,24\] is missing/);
-  assert.throws(withConfig({ model_type: 'llama' }), /config\.json[\s\S]*model_type[\s\S]*llama/);
+  assert.throws(withConfig({ model_type: 'mistral' }), /config\.json[\s\S]*model_type[\s\S]*mistral/);
+  assert.throws(
+    withConfig({ model_type: 'llama' }),
+    /config\.json[\s\S]*architectures: must be \['LlamaForCausalLM'\] where model_type is 'llama'/,
+  );
+  assert.throws(
+    withConfig({ model_type: 'llama', architectures: ['LlamaForCausalLM'] }),
+    /tensor 'model\.layers\.0\.self_attn\.q_norm\.weight' \[8\] is not part of the model/,
+  );
   model.dispose();
   assert.equal(tf.memory().numTensors, 0);
 });

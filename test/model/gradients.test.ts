@@ -17,7 +17,7 @@ import {
 import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { countBytes } from '../support/peak.js';
-import { assertClose, smallModel } from './support.js';
+import { assertClose, FAMILIES, smallModel } from './support.js';
 
 before(async () => {
   await initBackend();
@@ -77,10 +77,11 @@ function plainLogits(model: Model, lora?: LoraTensors): tf.Tensor3D {
   for (let layer = 0; layer < config.num_hidden_layers; layer++) {
     const at = `model.layers.${layer}`;
     const normed = norm(x, `${at}.input_layernorm.weight`);
-    const q = turn(norm(heads(linear(normed, `${at}.self_attn.q_proj`), H), `${at}.self_attn.q_norm.weight`));
-    const k = turn(
-      norm(heads(linear(normed, `${at}.self_attn.k_proj`), Hkv), `${at}.self_attn.k_norm.weight`),
-    );
+    const turned = (name: string, n: number) => {
+      const x = heads(linear(normed, `${at}.self_attn.${name}_proj`), n);
+      return turn(config.model_type === 'llama' ? x : norm(x, `${at}.self_attn.${name}_norm.weight`));
+    };
+    const [q, k] = [turned('q', H), turned('k', Hkv)];
     const v = heads(linear(normed, `${at}.self_attn.v_proj`), Hkv);
     const scores = tf.matMul(q, tf.transpose(repeat(k), [0, 1, 3, 2]));
     const p = tf.softmax(tf.add(tf.div(scores, Math.sqrt(hd)), bias));
@@ -124,9 +125,9 @@ function assertSameGradients(found: Map<string, Float32Array>, expected: Map<str
   }
 }
 
-for (const tied of [true, false]) {
-  test(`gradients of every base weight are the plain ones (${tied ? 'tied' : 'untied'} head)`, () => {
-    const model = smallModel(1, tied);
+for (const [tied, family] of [true, false].flatMap((tied) => FAMILIES.map((f) => [tied, f] as const))) {
+  test(`${family}: gradients of every base weight are the plain ones (${tied ? 'tied' : 'untied'} head)`, () => {
+    const model = smallModel(1, tied, family);
     const tensors = tf.memory().numTensors;
     const [names, values] = [Object.keys(model.weights), Object.values(model.weights)];
     const found = gradients(names, values, () => loss(ourLogits(model)));
@@ -137,26 +138,27 @@ for (const tied of [true, false]) {
   });
 }
 
-test('gradients of an adapter are the plain ones, and the frozen base gets none', () => {
-  const model = smallModel(2);
-  const adapter = initAdapter(model, loraConfig({ r: 3 }), stream('adapter'), 'B', { absolute: 0.2 });
-  const lora = uploadAdapter(adapter);
-  const before = Object.values(model.weights).map((w) => w.dataSync().slice());
-  const tensors = tf.memory().numTensors;
-  const [names, values] = [Object.keys(lora.weights), Object.values(lora.weights)];
-  const found = gradients(names, values, () => loss(ourLogits(model, lora)));
-  assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
-  assertSameGradients(
-    found,
-    gradients(names, values, () => loss(plainLogits(model, lora))),
-  );
-  assert.deepEqual(
-    Object.values(model.weights).map((w) => w.dataSync()),
-    before,
-  );
-  tf.dispose(lora.weights as Record<string, tf.Tensor>);
-  model.dispose();
-});
+for (const family of FAMILIES)
+  test(`${family}: gradients of an adapter are the plain ones, and the frozen base gets none`, () => {
+    const model = smallModel(2, true, family);
+    const adapter = initAdapter(model, loraConfig({ r: 3 }), stream('adapter'), 'B', { absolute: 0.2 });
+    const lora = uploadAdapter(adapter);
+    const before = Object.values(model.weights).map((w) => w.dataSync().slice());
+    const tensors = tf.memory().numTensors;
+    const [names, values] = [Object.keys(lora.weights), Object.values(lora.weights)];
+    const found = gradients(names, values, () => loss(ourLogits(model, lora)));
+    assert.equal(tf.memory().numTensors, tensors, 'tensors left over');
+    assertSameGradients(
+      found,
+      gradients(names, values, () => loss(plainLogits(model, lora))),
+    );
+    assert.deepEqual(
+      Object.values(model.weights).map((w) => w.dataSync()),
+      before,
+    );
+    tf.dispose(lora.weights as Record<string, tf.Tensor>);
+    model.dispose();
+  });
 
 test('gradients agree with finite differences along a random direction', () => {
   const model = smallModel(3);

@@ -12,6 +12,7 @@ import {
   type LoraTensors,
   logits,
   type Model,
+  type ModelType,
   makeConfig,
 } from '../../lib/model/index.js';
 import { stream } from '../../lib/random.js';
@@ -43,9 +44,13 @@ export function scratch(): string {
   return mkdtempSync(join(tmpdir(), 'model-test-'));
 }
 
+/** Queries and keys with norms, and without. */
+export const FAMILIES = ['qwen3', 'llama'] as const;
+
 /** A small random model, weights large enough for every part to matter. */
-export function smallModel(seed = 0, tied = true): Model {
+export function smallModel(seed = 0, tied = true, model_type: ModelType = 'qwen3'): Model {
   const config = makeConfig({
+    model_type,
     hidden_size: 24,
     num_hidden_layers: 2,
     num_attention_heads: 4,
