@@ -85,6 +85,8 @@ const SHAPES: Record<string, [Partial<ModelConfigInput>, rows: number, prompt: n
     arena: [{}, 24, 40, 160],
     wider: [{ hidden_size: 256, intermediate_size: 768, num_attention_heads: 8, head_dim: 32 }, 8, 80, 60],
     deeper: [{ num_hidden_layers: 8, vocab_size: 3000 }, 6, 100, 60],
+    // No norms on queries and keys, which are wide.
+    llama: [{ model_type: 'llama', head_dim: 64, num_attention_heads: 8, num_key_value_heads: 4 }, 8, 80, 60],
   };
 
 for (const [name, [changes, rows, prompt, completion]] of Object.entries(SHAPES))

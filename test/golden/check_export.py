@@ -2,9 +2,10 @@
 
     python check_export.py FOLDER
 
-FOLDER holds model folders `tied` and `untied` (config.json, model.safetensors, adapter/, expected.json with token
-ids and the logits computed in TypeScript) and `numbers` (the same tensor as F32, F16 and BF16). Exits non-zero on the
-first difference. test/model/checkpoint.test.ts runs it where GOLDEN_PYTHON names a Python with those packages.
+FOLDER holds model folders `qwen3-tied`, `qwen3-untied`, `llama-tied` and `llama-untied` (config.json,
+model.safetensors, adapter/, expected.json with token ids and the logits computed in TypeScript) and `numbers` (the same
+tensor as F32, F16 and BF16). Exits non-zero on the first difference. test/model/checkpoint.test.ts runs it where
+GOLDEN_PYTHON names a Python with those packages.
 """
 import json
 import sys
@@ -17,12 +18,13 @@ from transformers import AutoModelForCausalLM
 
 
 def main(folder: Path) -> None:
-    for name in ("tied", "untied"):
+    for name in (f"{family}-{head}" for family in ("qwen3", "llama") for head in ("tied", "untied")):
         expected = json.loads((folder / name / "expected.json").read_text())
         model, info = AutoModelForCausalLM.from_pretrained(
             folder / name, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
         )
         assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+        assert model.config.model_type == name.split("-")[0], name
         model.eval()
         ids = torch.tensor(expected["ids"])
         with torch.no_grad():

@@ -4,7 +4,8 @@
     python make_model_golden.py --arena data/base    logits of a trained model folder -> arena-model.json
 
 Needs torch, transformers, peft, safetensors, numpy. No network: models are built from a config, seeds are fixed.
-Each golden is a Hugging Face folder, and golden.json with token ids, attention masks and logits (float32).
+Each golden is a Hugging Face folder, and golden.json with token ids, attention masks, logits (float32) and the tokens
+that greedy decoding goes on with.
 """
 import argparse
 import json
@@ -13,9 +14,14 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen3Config
 
 HERE = Path(__file__).resolve().parent
+SMALL = dict(
+    hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48,
+    vocab_size=40, max_position_embeddings=64, bos_token_id=None, eos_token_id=1, pad_token_id=0,
+)
+GREEDY_TOKENS = 16
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -55,6 +61,20 @@ def check_padding(model, batch: dict, expected: list) -> None:
         assert torch.allclose(row[seen.bool()], torch.tensor(want), atol=1e-5)
 
 
+@torch.no_grad()
+def greedy(model, ids: list[list[int]], mask: list[list[int]]) -> list:
+    """The tokens of highest logit after each row, each from a full pass without a cache; none is an end."""
+    out = []
+    for row, seen in zip(ids, mask):
+        tokens = [i for i, m in zip(row, seen) if m]
+        for _ in range(GREEDY_TOKENS):
+            best = model(input_ids=torch.tensor([tokens])).logits[0, -1].topk(2)
+            assert best.values[0] - best.values[1] > 2e-4, "too close to call"
+            tokens.append(best.indices[0].item())
+        out.append(tokens[-GREEDY_TOKENS:])
+    return out
+
+
 def randomise(model, std: float) -> None:
     """Weights large enough that attention and norms matter; norms away from one."""
     generator = torch.Generator().manual_seed(3)
@@ -63,15 +83,10 @@ def randomise(model, std: float) -> None:
         parameter.data = 1 + 0.3 * noise if "norm" in name else std * noise
 
 
-def make(folder: Path, tied: bool, dtype: torch.dtype, shard: str | None) -> None:
+def make(folder: Path, config: PretrainedConfig, dtype: torch.dtype, shard: str | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    config = Qwen3Config(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
-        intermediate_size=48, vocab_size=40, max_position_embeddings=64, rope_theta=10000.0 if tied else 1e6,
-        tie_word_embeddings=tied, bos_token_id=None, eos_token_id=1, pad_token_id=0,
-    )
     torch.manual_seed(1)
-    model = Qwen3ForCausalLM(config)
+    model = AutoModelForCausalLM.from_config(config)
     randomise(model, 0.25)
     model = model.to(dtype)
     model.save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
@@ -82,7 +97,9 @@ def make(folder: Path, tied: bool, dtype: torch.dtype, shard: str | None) -> Non
         check_padding(model, batch, expected)
         golden.append({**batch, "logits": expected})
     result = {"batches": golden, "parameters": sum(p.numel() for p in model.parameters())}
-    if tied:
+    if config.model_type == "llama":
+        result["greedy"] = greedy(model, golden[0]["ids"], golden[0]["mask"])
+    if config.tie_word_embeddings:
         lora = LoraConfig(r=4, lora_alpha=8, target_modules=TARGETS, lora_dropout=0.0, task_type="CAUSAL_LM")
         adapted = get_peft_model(model, lora).eval()
         generator = torch.Generator().manual_seed(5)
@@ -123,5 +140,13 @@ if __name__ == "__main__":
     if options.arena:
         arena(options.arena, options.out)
     else:
-        make(HERE / "qwen3-tied", tied=True, dtype=torch.float32, shard=None)
-        make(HERE / "qwen3-untied-bf16", tied=False, dtype=torch.bfloat16, shard="20KB")
+        near, far = {"rope_theta": 10000.0}, {"rope_theta": 1e6}
+        tied = Qwen3Config(**SMALL, head_dim=16, rope_parameters=near, tie_word_embeddings=True)
+        make(HERE / "qwen3-tied", tied, dtype=torch.float32, shard=None)
+        untied = Qwen3Config(**SMALL, head_dim=16, rope_parameters=far, tie_word_embeddings=False)
+        make(HERE / "qwen3-untied-bf16", untied, dtype=torch.bfloat16, shard="20KB")
+        # Four heads of 16 are not the hidden size; of 8, which is what the family takes by itself, they are.
+        tied = LlamaConfig(**SMALL, head_dim=16, rope_parameters=near, tie_word_embeddings=True)
+        make(HERE / "llama-tied", tied, dtype=torch.float32, shard=None)
+        untied = LlamaConfig(**SMALL, rope_parameters=far, tie_word_embeddings=False)
+        make(HERE / "llama-untied", untied, dtype=torch.float32, shard=None)

@@ -6,12 +6,16 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import {
+  countParameters,
   downloadModel,
   type HostTensor,
+  hasQkNorm,
   initAdapter,
   loadModel,
   loraConfig,
   makeConfig,
+  parameterNames,
+  parameterShapes,
   parseConfig,
   readSafetensors,
   saveModel,
@@ -21,7 +25,7 @@ import {
 } from '../../lib/model/index.js';
 import { stream } from '../../lib/random.js';
 import { initBackend } from '../../lib/tensors/backend.js';
-import { GOLDEN, realLogits, scratch, smallModel } from './support.js';
+import { FAMILIES, GOLDEN, realLogits, scratch, smallModel } from './support.js';
 
 before(async () => {
   await initBackend();
@@ -119,12 +123,16 @@ test('safetensors: a broken file is an error that names the file and the tensor'
   assert.throws(() => readSafetensors(path), /header length 1099511627775 is more than the file/);
 });
 
-test('a model folder comes back bit for bit, tied and untied', () => {
-  for (const tied of [true, false]) {
-    const model = smallModel(0, tied);
+/** Both families, their head tied and of its own. */
+const KINDS = FAMILIES.flatMap((family) => [true, false].map((tied) => ({ family, tied })));
+
+test('a model folder comes back bit for bit, of both families, tied and untied', () => {
+  for (const { family, tied } of KINDS) {
+    const model = smallModel(0, tied, family);
     const folder = scratch();
     saveModel(folder, model);
     const again = loadModel(folder);
+    assert.equal(again.config.model_type, family);
     assert.deepEqual(downloadModel(again), downloadModel(model));
     assert.equal(again.config.rope_theta, model.config.rope_theta);
     again.dispose();
@@ -207,6 +215,44 @@ test('a config that asks for what is not computed here is refused by name', () =
   assert.throws(() => makeConfig({ ...old, head_dim: 7 }), /head_dim: must be even/);
 });
 
+test('Llama: no norms on queries and keys; a head size from the config, or the hidden size shared out', () => {
+  const sizes = {
+    model_type: 'llama',
+    hidden_size: 24,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    intermediate_size: 40,
+    vocab_size: 19,
+  } as const;
+  const config = makeConfig(sizes);
+  assert.deepEqual([config.architectures, config.head_dim], [['LlamaForCausalLM'], 6]);
+  assert.equal(config.max_position_embeddings, 2048);
+  assert.deepEqual(
+    [hasQkNorm(config), hasQkNorm(makeConfig({ ...sizes, model_type: 'qwen3' }))],
+    [false, true],
+  );
+  // Per layer q and o 24 x 24, k and v 24 x 12, mlp 3 x 24 x 40, two norms of 24; embedding and head 19 x 24, a norm.
+  assert.equal(
+    countParameters(config),
+    2 * (2 * 24 * 24 + 2 * 24 * 12 + 3 * 24 * 40 + 2 * 24) + 2 * 19 * 24 + 24,
+  );
+  const own = makeConfig({ ...sizes, head_dim: 8 });
+  assert.deepEqual(parameterShapes(own).get('model.layers.1.self_attn.q_proj.weight'), [32, 24]);
+  assert.ok(parameterNames(own).every((name) => !/[qk]_norm/.test(name)));
+  const plain: Record<string, unknown> = { ...config, head_dim: null };
+  assert.equal(parseConfig(plain, 'c.json').head_dim, 6);
+  const refuse = (changes: Record<string, unknown>, message: RegExp) =>
+    assert.throws(() => parseConfig({ ...plain, ...changes }, 'c.json'), message);
+  const llama3 = { rope_type: 'llama3', factor: 8, original_max_position_embeddings: 8192 };
+  refuse({ rope_scaling: llama3 }, /c\.json[\s\S]*rope_scaling\.rope_type: only the default RoPE.*llama3/);
+  refuse({ rope_parameters: llama3 }, /rope_parameters\.rope_type: only the default RoPE.*llama3/);
+  refuse({ attention_bias: true }, /attention_bias/);
+  refuse({ mlp_bias: true }, /mlp_bias: biases of the MLP/);
+  refuse({ num_attention_heads: 10 }, /hidden_size: must be a multiple of num_attention_heads \(10\)/);
+  refuse({ architectures: ['Qwen3ForCausalLM'] }, /architectures: must be \['LlamaForCausalLM'\]/);
+});
+
 const python = process.env.GOLDEN_PYTHON;
 test('what is written here loads in transformers and peft (test/golden/check_export.py)', {
   skip: !python,
@@ -214,9 +260,9 @@ test('what is written here loads in transformers and peft (test/golden/check_exp
   const folder = scratch();
   const ids = [[3, 1, 4, 1, 5, 9, 2, 6]];
   const mask = [ids[0]!.map(() => 1)];
-  for (const tied of [true, false]) {
-    const model = smallModel(5, tied);
-    const target = join(folder, tied ? 'tied' : 'untied');
+  for (const { family, tied } of KINDS) {
+    const model = smallModel(5, tied, family);
+    const target = join(folder, `${family}-${tied ? 'tied' : 'untied'}`);
     saveModel(target, model);
     const adapter = initAdapter(model, loraConfig({ r: 4 }), stream('export'), 'B', { absolute: 0.1 });
     writeAdapter(join(target, 'adapter'), adapter, target);

@@ -6,9 +6,11 @@ import { before, test } from 'node:test';
 import * as tf from '@tensorflow/tfjs';
 import {
   countParameters,
+  decodeStep,
   loadModel,
   mergeAdapter,
   parameterNames,
+  prefill,
   readAdapter,
   uploadAdapter,
 } from '../../lib/model/index.js';
@@ -19,7 +21,15 @@ before(async () => {
   await initBackend();
 });
 
-for (const name of ['qwen3-tied', 'qwen3-untied-bf16']) {
+/** The families' goldens, and how far a logit (of about 1 to 5) may lie from theirs. */
+const GOLDENS = {
+  'qwen3-tied': 1e-4,
+  'qwen3-untied-bf16': 1e-4,
+  'llama-tied': 1e-5,
+  'llama-untied': 1e-5,
+} as const;
+
+for (const [name, tolerance] of Object.entries(GOLDENS)) {
   test(`${name}: logits of padded batches are those of transformers`, () => {
     const golden = readGolden(join(GOLDEN, name, 'golden.json'));
     const model = loadModel(join(GOLDEN, name));
@@ -29,7 +39,7 @@ for (const name of ['qwen3-tied', 'qwen3-untied-bf16']) {
       assertClose(
         realLogits(model, batch.ids, batch.mask),
         batch.logits,
-        1e-4,
+        tolerance,
         `${batch.side}-padded logits`,
       );
     model.dispose();
@@ -37,26 +47,57 @@ for (const name of ['qwen3-tied', 'qwen3-untied-bf16']) {
   });
 }
 
-test('an adapter written by peft gives its logits, unmerged and merged', () => {
-  const folder = join(GOLDEN, 'qwen3-tied');
-  const golden = readGolden(join(folder, 'golden.json'));
-  const { ids, mask, logits: plain } = golden.batches[0]!;
-  const base = loadModel(folder);
-  const adapter = readAdapter(join(folder, 'adapter'), base.config);
-  assert.deepEqual([adapter.config.r, adapter.config.alpha], [4, 8]);
-  const lora = uploadAdapter(adapter);
-  const unmerged = realLogits(base, ids, mask, lora);
-  assertClose(unmerged, golden.adapterLogits, 1e-4, 'unmerged logits');
-  const merged = mergeAdapter(base, adapter);
-  assertClose(realLogits(merged, ids, mask), golden.adapterLogits, 1e-4, 'merged logits');
-  // The adapter must matter, or the lines above could not fail.
-  assert.throws(() => assertClose(unmerged, plain, 0.05));
-  merged.dispose();
-  assertClose(realLogits(base, ids, mask), plain, 1e-4, 'the base after disposing the merged model');
-  tf.dispose(lora.weights as Record<string, tf.Tensor>);
-  base.dispose();
-  assert.equal(tf.memory().numTensors, 0);
-});
+for (const name of ['llama-tied', 'llama-untied'])
+  test(`${name}: greedy decoding through the cache gives the tokens of transformers without one`, () => {
+    const { batches, greedy } = readGolden(join(GOLDEN, name, 'golden.json'));
+    const { ids, mask } = batches.find(({ side }) => side === 'left')!;
+    const model = loadModel(join(GOLDEN, name));
+    const prompts = [tf.tensor2d(ids, undefined, 'int32'), tf.tensor2d(mask)] as const;
+    const { cache, ...started } = prefill(model, ...prompts);
+    tf.dispose([...prompts]);
+    const rows = ids.map((row, r) => row.filter((_, t) => mask[r]![t] === 1));
+    let found = started.logits;
+    for (let step = 0; step < greedy![0]!.length; step++) {
+      const full = rows.map((row) => realLogits(model, [row], [row.map(() => 1)])[0]!.at(-1)!);
+      const cached = found.arraySync() as number[][];
+      found.dispose();
+      assertClose(cached, full, 1e-5, `logits of step ${step}`);
+      const next = cached.map((logits) => logits.indexOf(Math.max(...logits)));
+      assert.deepEqual(
+        next,
+        greedy!.map((row) => row[step]),
+        `tokens of step ${step}`,
+      );
+      for (const [r, row] of rows.entries()) row.push(next[r]!);
+      found = decodeStep(cache, next);
+    }
+    found.dispose();
+    cache.dispose();
+    model.dispose();
+    assert.equal(tf.memory().numTensors, 0);
+  });
+
+for (const name of ['qwen3-tied', 'llama-tied'])
+  test(`${name}: an adapter written by peft gives its logits, unmerged and merged`, () => {
+    const folder = join(GOLDEN, name);
+    const golden = readGolden(join(folder, 'golden.json'));
+    const { ids, mask, logits: plain } = golden.batches[0]!;
+    const base = loadModel(folder);
+    const adapter = readAdapter(join(folder, 'adapter'), base.config);
+    assert.deepEqual([adapter.config.r, adapter.config.alpha], [4, 8]);
+    const lora = uploadAdapter(adapter);
+    const unmerged = realLogits(base, ids, mask, lora);
+    assertClose(unmerged, golden.adapterLogits, 1e-4, 'unmerged logits');
+    const merged = mergeAdapter(base, adapter);
+    assertClose(realLogits(merged, ids, mask), golden.adapterLogits, 1e-4, 'merged logits');
+    // The adapter must matter, or the lines above could not fail.
+    assert.throws(() => assertClose(unmerged, plain, 0.05));
+    merged.dispose();
+    assertClose(realLogits(base, ids, mask), plain, 1e-4, 'the base after disposing the merged model');
+    tf.dispose(lora.weights as Record<string, tf.Tensor>);
+    base.dispose();
+    assert.equal(tf.memory().numTensors, 0);
+  });
 
 test('the arena base: logits are those of transformers', {
   skip: !existsSync(join(GOLDEN, 'arena-model.json')),

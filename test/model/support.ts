@@ -30,6 +30,7 @@ const goldenSchema = z.object({
     }),
   ),
   parameters: z.int(),
+  greedy: z.array(z.array(z.int())).optional(),
   adapterLogits: logitRows.optional(),
 });
 export type Golden = z.infer<typeof goldenSchema>;

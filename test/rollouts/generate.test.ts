@@ -10,7 +10,7 @@ import { type Policy, sharedModel } from '../../lib/rollouts/policy.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { createPool } from '../../lib/tensors/pool.js';
 import { loadTokenizer } from '../../lib/text/index.js';
-import { assertClose, realLogits } from '../model/support.js';
+import { assertClose, FAMILIES, realLogits } from '../model/support.js';
 import { CONTEXT, EOS, PAD, requests, SAMPLING, sample, tinyAdapter, tinyBase } from '../support/tiny.js';
 
 let base: string;
@@ -129,11 +129,13 @@ test('check 10: the log-prob of token t comes from the logits at t - 1, the firs
   });
 });
 
-test("check 10, 11, 19: recomputed log-probs (unmerged adapter) are the sampler's (merged, cached) to 1e-5, at T 1 and 0.6", async () => {
-  for (const temperature of [1, 0.6]) {
+test("check 10, 11, 19: recomputed log-probs (unmerged adapter) are the sampler's (merged, cached) to 1e-5, at T 1 and 0.6, in both families", async () => {
+  for (const [family, temperature] of FAMILIES.flatMap((f) => [1, 0.6].map((t) => [f, t] as const))) {
+    const base = tinyBase(family);
+    const policy = { base, adapter: tinyAdapter(base, 'x') };
     const rollouts = await sample(policy, 12, { temperature });
     const again = await scoreLogProbs(policy, rollouts, temperature);
-    assertClose(again, logProbs(rollouts), 1e-5, `at ${temperature}`);
+    assertClose(again, logProbs(rollouts), 1e-5, `${family} at ${temperature}`);
     const ratios = again.flatMap((row, i) => [...row].map((x, t) => Math.exp(x - rollouts[i]!.logProbs[t]!)));
     assert.ok(ratios.every((r) => r.toFixed(3) === '1.000'));
     const wrong = await scoreLogProbs(policy, rollouts, temperature === 1 ? 0.6 : 1);

@@ -7,6 +7,7 @@ import {
   initAdapter,
   initModel,
   loraConfig,
+  type ModelType,
   makeConfig,
   saveModel,
 } from '../../lib/model/index.js';
@@ -25,8 +26,9 @@ export function scratch(): string {
 }
 
 /** Saves a random model of 13 tokens; EOS comes after about as many. Needs a running backend. */
-export function tinyBase(): string {
+export function tinyBase(model_type: ModelType = 'qwen3'): string {
   const config = makeConfig({
+    model_type,
     hidden_size: 16,
     num_hidden_layers: 2,
     num_attention_heads: 4,

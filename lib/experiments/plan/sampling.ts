@@ -15,6 +15,7 @@ import {
   kindOf,
   layerNumbers,
   numbersIn,
+  ofModel,
   type ThreadPart,
   type Widths,
   widthsOf,
@@ -22,10 +23,18 @@ import {
 } from './widths.js';
 
 /** Tensors per token of the prompts in one layer; what it hands on and its keys and values stay until the last is done. */
-const READING: Record<'wasm' | 'native', { readonly layer: Partial<Widths>; readonly scores: number }> = {
+const READING: Record<
+  'wasm' | 'native',
+  {
+    readonly layer: Partial<Widths>;
+    readonly scores: number;
+    /** Of those, what a norm on queries, and one on keys, makes. */
+    readonly norm: number;
+  }
+> = {
   // On wasm a norm, a rotation and attention are one kernel each; natively they are composed, and scores are there.
-  wasm: { layer: { hidden: 6, queries: 6, keys: 6, inner: 3 }, scores: 0 },
-  native: { layer: { hidden: 8, queries: 9, keys: 11, inner: 3 }, scores: 5 },
+  wasm: { layer: { hidden: 6, queries: 6, keys: 6, inner: 3 }, scores: 0, norm: 1 },
+  native: { layer: { hidden: 8, queries: 9, keys: 11, inner: 3 }, scores: 5, norm: 2 },
 };
 /** Of those, what the last layer has not made yet when its scores are there. */
 const AFTER_SCORES: Partial<Widths> = { hidden: 4, inner: 3 };
@@ -70,8 +79,8 @@ export function samplingParts(
 
   const tokens = rows * prompt;
   const wide = widthsOf(model, undefined, prompt);
-  const { layer, scores } = READING[kind];
-  const perLayer = numbersIn(layer, wide);
+  const { layer, scores, norm } = READING[kind];
+  const perLayer = numbersIn(ofModel(model, layer, norm), wide);
   const attending =
     prompt + model.hidden_size + Math.max(0, scores * wide.scores - numbersIn(AFTER_SCORES, wide));
   const staying = wide.hidden + 2 * wide.keys;

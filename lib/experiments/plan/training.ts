@@ -17,13 +17,14 @@ import {
   kindOf,
   layerNumbers,
   numbersIn,
+  ofModel,
   type ThreadPart,
   type Widths,
   widthsOf,
   worst,
 } from './widths.js';
 
-/** Tensors per token. */
+/** Tensors per token, of a model with norms on queries and keys. */
 interface TrainingCost {
   /** Per layer, saved by the forward pass: what the gradients of a layer's operations ask for. */
   readonly saved: Partial<Widths>;
@@ -31,17 +32,21 @@ interface TrainingCost {
   readonly backward: Partial<Widths>;
   /** With checkpointing, in the one layer that is computed again. */
   readonly again: Partial<Widths>;
+  /** Of these, what a norm on queries, and one on keys, makes: saved, and at the end. */
+  readonly norm: { readonly saved: number; readonly backward: number };
 }
 const COSTS: Record<'wasm' | 'native', TrainingCost> = {
   wasm: {
     saved: { hidden: 6, queries: 4, keys: 4, inner: 3, scores: 1 },
     backward: { hidden: 15, queries: 10, keys: 10, inner: 6, ranks: 2, scores: 1 },
     again: { hidden: 19, queries: 10, keys: 11, inner: 6, ranks: 2, scores: 1 },
+    norm: { saved: 0, backward: 1 },
   },
   native: {
     saved: { hidden: 8, queries: 6, keys: 5, inner: 4, scores: 1 },
     backward: { hidden: 27, queries: 27, keys: 24, inner: 11, ranks: 2, scores: 4 },
     again: { hidden: 39, queries: 27, keys: 25, inner: 11, ranks: 2, scores: 4 },
+    norm: { saved: 1, backward: 6 },
   },
 };
 /** With checkpointing a layer saves its input; at the end the gradient of that is there too. */
@@ -66,7 +71,12 @@ export function trainingParts(
   const inAllLayers = tokens * (layers - 1) + scored;
   const kind = kindOf(backend);
   const wide = widthsOf(model, lora, length);
-  const cost = COSTS[kind];
+  const { norm, ...costs } = COSTS[kind];
+  const cost = {
+    saved: ofModel(model, costs.saved, norm.saved),
+    backward: ofModel(model, costs.backward, norm.backward),
+    again: ofModel(model, costs.again, norm.backward),
+  };
 
   const adapter = [...adapterShapes(model, lora).values()].reduce((sum, [a, b]) => sum + a * b, 0);
   const copies = gradientCheckpointing ? 2 : 3;

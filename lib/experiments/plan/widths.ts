@@ -3,7 +3,7 @@
  * numbers alive at some moment are a sum of products: how many tensors of each width there are per token, times the
  * width, times the tokens. How many there are stands in sampling.ts and training.ts.
  */
-import { type LoraConfig, linearModules, type ModelConfig } from '../../model/index.js';
+import { hasQkNorm, type LoraConfig, linearModules, type ModelConfig } from '../../model/index.js';
 import type { BackendName } from '../../tensors/backend.js';
 import type { Part } from './memory.js';
 
@@ -41,6 +41,13 @@ export function numbersIn(tensors: Partial<Widths>, widths: Widths): number {
     (sum, name) => sum + tensors[name]! * widths[name],
     0,
   );
+}
+
+/** A layer's tensors: where queries and keys have no norms, without the tensors that each of the two norms makes. */
+export function ofModel(model: ModelConfig, tensors: Partial<Widths>, ofNorm: number): Partial<Widths> {
+  if (hasQkNorm(model)) return tensors;
+  const { queries = 0, keys = 0 } = tensors;
+  return { ...tensors, queries: queries - ofNorm, keys: keys - ofNorm };
 }
 
 /** The numbers in one layer's weights that an adapter stands on; without an adapter, in all linear ones. */
