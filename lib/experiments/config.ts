@@ -142,9 +142,10 @@ const PRESETS = {
     seeds: [0, 1, 2, 3, 4],
     run: {
       ...arena,
+      minDifficulty: 2,
+      maxDifficulty: 12,
       problemsPerStep: 6,
       maxSteps: 100,
-      grpo: { ...arena.grpo, maxCompletionLength: 110 },
     },
     eval: { problems: 500, validationProblems: 300, samples: 8 },
     saveSteps: 25,

@@ -57,7 +57,20 @@ const easier = (min: number, max: number) => ({ run: { minDifficulty: min, maxDi
 
 const SHOWN = METHOD_NAMES.filter((name) => name.startsWith('agon-shows-'));
 
+/** Every trained row of the main table, which is what is tuned. */
+const ROWS = ['grpo', 'self-refinement', 'shared-opponent', ...PAIR];
+
 export const STUDIES: readonly Study[] = [
+  // Before all else: one search for every trained row, shorter and with a seed of its own, judged on validation.
+  study('tuning', 'Learning rate', 'Which of three learning rates is best on the validation split?', [
+    ...[7.5e-4, 1.5e-3, 3e-3].map((learningRate) => ({
+      label: `lr ${learningRate}`,
+      methods: ROWS,
+      seeds: [100],
+      run: { maxSteps: 40 },
+      grpo: { learningRate },
+    })),
+  ]),
   {
     name: 'main',
     title: 'Eight methods at equal rollout budget',
@@ -100,8 +113,8 @@ export const STUDIES: readonly Study[] = [
     'What does exchange add to GRPO, and competition to exchange?',
     [
       { label: 'main regime', methods: FIVE_METHODS },
-      { label: 'difficulty 1..8', methods: FIVE_METHODS, ...easier(1, 8) },
-      { label: 'difficulty 17..40', methods: FIVE_METHODS, ...easier(17, 40) },
+      { label: 'difficulty 1..3', methods: FIVE_METHODS, ...easier(1, 3) },
+      { label: 'difficulty 13..40', methods: FIVE_METHODS, ...easier(13, 40) },
       { label: 'cap 80', methods: FIVE_METHODS, grpo: { maxCompletionLength: 80 } },
       { label: 'cap 200', methods: FIVE_METHODS, grpo: { maxCompletionLength: 200 } },
       { label: 'copying base', base: 'arena-copying', methods: FIVE_METHODS },
@@ -127,9 +140,9 @@ export const STUDIES: readonly Study[] = [
     'What is learned on one difficulty, does it hold on others?',
     [
       ...[
-        ['1..3', 1, 3],
-        ['4..16', 4, 16],
-        ['17..40', 17, 40],
+        ['1', 1, 1],
+        ['2..12', 2, 12],
+        ['13..40', 13, 40],
       ].map(([range, minDifficulty, maxDifficulty]) => ({
         label: `difficulty ${range}`,
         methods: ['zero-shot', 'grpo', ...PAIR],
