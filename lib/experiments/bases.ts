@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { ROOT } from '../files.js';
 import {
   type Corpus,
+  chainExample,
   countdownExample,
   EXAMPLE_DEFAULTS,
   listsExample,
@@ -16,6 +17,7 @@ import {
   TRACE_DEFAULTS,
   type TraceOptions,
   writeArenaTokenizer,
+  writeChainTokenizer,
   writeListsTokenizer,
 } from '../tasks/index.js';
 import { type PretrainConfig, type PretrainSource, pretrainConfigSchema } from './pretrain.js';
@@ -69,6 +71,15 @@ const lists: BaseRecipe = {
   pretrain: pretrainConfigSchema.parse({ maxSteps: 1500 }),
 };
 
+/** 0.36M parameters: two layers find the step and the operands. */
+const CHAIN_MODEL = { ...ARENA_MODEL, num_hidden_layers: 2 };
+
+const chain: BaseRecipe = {
+  task: 'chain',
+  source: { corpus: { writeTokenizer: writeChainTokenizer, example: chainExample }, model: CHAIN_MODEL },
+  pretrain: pretrainConfigSchema.parse({ maxSteps: 2000, batchSize: 32 }),
+};
+
 /** Where the shipped bases lie. */
 const DATA = join(ROOT, 'data');
 
@@ -92,6 +103,8 @@ export const BASES = {
   'arena-costly': variant({ checks: 3 }),
   /** The second domain: short programs over lists. */
   'lists-base': lists,
+  /** The second world: chains of steps in which an error does not show. */
+  'chain-base': chain,
 } as const satisfies Record<string, BaseRecipe>;
 
 export type BaseName = keyof typeof BASES;
