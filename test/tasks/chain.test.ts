@@ -25,15 +25,15 @@ import {
 } from '../../lib/tasks/chain/grammar.js';
 import { chain, chainSplitOf, drawChain } from '../../lib/tasks/index.js';
 import { parseCompletion } from '../../lib/text/parse.js';
-import { shownSummary } from '../../lib/text/withhold.js';
+import { shownSummary, withholdAnswer } from '../../lib/text/withhold.js';
 
 const SPLITS: Split[] = ['train', 'validation', 'heldout'];
 
-// 20 x 12 = 240 = 5 x 47 + 5; 5 - 9 = -4 = 43; 43 x 5 = 215 = 4 x 47 + 27; 27 + 8 = 35.
+// 20 x 15 = 300 = 8 x 37 + 4; 4 - 9 = -5 = 32; 32 x 5 = 160 = 4 x 37 + 12; 12 + 7 = 19.
 const problem = {
   id: 'p',
-  question: 'start 20 a x 12 b - 9 c x 5 d + 8',
-  gold: 'd 35',
+  question: 'start 20 a x 15 b - 9 c x 5 d + 7',
+  gold: 'd 19',
   difficulty: 4,
   split: 'train' as const,
 };
@@ -42,9 +42,9 @@ const completed = (summary: string, answer: string, think = '') =>
   parseCompletion(`<think> ${think} </think> ${summary} <answer> ${answer} </answer>`, 'stop');
 
 test('values of a chain computed by hand', () => {
-  assert.deepEqual(valuesOf(readQuestion(problem.question)), [5, 43, 27, 35]);
-  assert.equal(evaluate({ left: 46, op: '+', right: 9 }), 8);
-  assert.equal(evaluate({ left: 0, op: '-', right: 2 }), 45);
+  assert.deepEqual(valuesOf(readQuestion(problem.question)), [4, 32, 12, 19]);
+  assert.equal(evaluate({ left: 36, op: '+', right: 9 }), 8);
+  assert.equal(evaluate({ left: 0, op: '-', right: 2 }), 35);
 });
 
 test('hard factors are the products of two digits below the modulus, and by parts they give the same', () => {
@@ -86,17 +86,17 @@ test('doubts: the shares of facts that are doubted, one wrong result each, easy 
   }
   const total = MODULUS * HARD_FACTORS.length;
   const { slipping, slip, mistaken, mistake } = DOUBT_DEFAULTS;
-  // Two standard deviations of a share of 893 facts are less than 0.04.
-  assert.ok(Math.abs(shares.get(slip)! / total - slipping) < 0.04);
-  assert.ok(Math.abs(shares.get(mistake)! / total - mistaken) < 0.04);
+  // Two standard deviations of a share of 592 facts are 0.04.
+  assert.ok(Math.abs(shares.get(slip)! / total - slipping) < 0.05);
+  assert.ok(Math.abs(shares.get(mistake)! / total - mistaken) < 0.05);
 });
 
 test('recalling a fact gives its two results in the shares of its doubt', () => {
   const random = stream(1, 'recall');
   const always = { slipping: 1, slip: 0.3, mistaken: 0, mistake: 0 };
-  const operation = { left: 20, op: 'x' as const, right: 12 };
+  const operation = { left: 20, op: 'x' as const, right: 15 };
   const results = Array.from({ length: 4000 }, () => recall(operation, random, always).result);
-  const wrong = results.filter((result) => result !== 5);
+  const wrong = results.filter((result) => result !== 4);
   assert.equal(new Set(wrong).size, 1);
   assert.ok(Math.abs(wrong.length / results.length - 0.3) < 0.03);
 });
@@ -110,45 +110,45 @@ test('question, facts, claims and answer go through the grammar and back', () =>
     assert.deepEqual(readAnswer(gold), { at: read.links.length - 1, value: valuesOf(read).at(-1) });
   }
   const facts = [
-    { left: 20, op: 'x' as const, right: 12, result: 5 },
-    { left: 5, op: '-' as const, right: 9, result: 43 },
+    { left: 20, op: 'x' as const, right: 15, result: 4 },
+    { left: 4, op: '-' as const, right: 9, result: 32 },
   ];
-  assert.deepEqual(readFacts(`a ${facts.map(writeFact).join(' rival 5 again ')} so 43`), facts);
-  assert.deepEqual(readFacts('20 x 12 = 47 20 x 12 5 - 9 = 43'), [facts[1]]);
+  assert.deepEqual(readFacts(`a ${facts.map(writeFact).join(' rival 4 again ')} so 32`), facts);
+  assert.deepEqual(readFacts('20 x 15 = 37 20 x 15 4 - 9 = 32'), [facts[1]]);
   assert.deepEqual(
-    [...readClaims('a 5 b withheld c 27 c 3 k 9 d 99')],
+    [...readClaims('a 4 b withheld c 12 c 3 k 9 d 99')],
     [
-      [0, 5],
-      [2, 27],
+      [0, 4],
+      [2, 12],
     ],
   );
   for (const bad of [
     'start 20',
-    'start 20 b x 12',
-    'start 20 a x 47',
-    'start 20 a x 12 b -',
+    'start 20 b x 15',
+    'start 20 a x 37',
+    'start 20 a x 15 b -',
     'start 20 a / 2',
-    '20 a x 12',
+    '20 a x 15',
     '',
   ])
     assert.throws(() => readQuestion(bad), /not a chain's question/, bad);
-  for (const bad of ['35', 'd', 'd 35 35', 'd 035', 'd 47', 'k 3', 'd = 35', '']) {
+  for (const bad of ['19', 'd', 'd 19 19', 'd 019', 'd 37', 'k 3', 'd = 19', '']) {
     assert.equal(readAnswer(bad), undefined, bad);
   }
 });
 
 test('a summary holds the grammar when it claims intermediate values in order', () => {
-  for (const good of ['a 5 b 43 c 27', 'a 5 c 27', '']) assert.ok(isSummary(good, 4), good);
-  for (const bad of ['a 5 b 43 c 27 d 35', 'b 43 a 5', 'a 5 a 5', 'a 5 b', 'a 5 35', 'so 35', 'a withheld'])
+  for (const good of ['a 4 b 32 c 12', 'a 4 c 12', '']) assert.ok(isSummary(good, 4), good);
+  for (const bad of ['a 4 b 32 c 12 d 19', 'b 32 a 4', 'a 4 a 4', 'a 4 b', 'a 4 19', 'so 19', 'a withheld'])
     assert.ok(!isSummary(bad, 4), bad);
 });
 
 test('the verifier: the last step, its true value, and nothing else', () => {
-  assert.equal(chain.verify(problem, completed('a 5 b 43 c 27', 'd 35')), true);
-  assert.equal(chain.verify(problem, completed('a 1 b 2 c 3', 'd 35')), true, 'errors before it are silent');
-  for (const answer of ['d 34', 'c 35', '35', 'd 35 or d 34', 'd = 35', 'd 82', 'withheld', 'process.exit()'])
-    assert.equal(chain.verify(problem, completed('a 5 b 43 c 27', answer)), false, answer);
-  assert.equal(chain.verify(problem, parseCompletion('<think> a 20 x 12 = 5', 'length')), false);
+  assert.equal(chain.verify(problem, completed('a 4 b 32 c 12', 'd 19')), true);
+  assert.equal(chain.verify(problem, completed('a 1 b 2 c 3', 'd 19')), true, 'errors before it are silent');
+  for (const answer of ['d 18', 'c 19', '19', 'd 19 or d 18', 'd = 19', 'd 56', 'withheld', 'process.exit()'])
+    assert.equal(chain.verify(problem, completed('a 4 b 32 c 12', answer)), false, answer);
+  assert.equal(chain.verify(problem, parseCompletion('<think> a 20 x 15 = 4', 'length')), false);
   assert.throws(
     () => chain.verify({ ...problem, question: 'what' }, completed('a 5', 'd 35')),
     /not a chain/,
@@ -202,14 +202,24 @@ const shown = (summary: string, answer: string) =>
   shownSummary({ problem, rollout: { finishReason: 'stop' }, completion: completed(summary, answer) }, chain);
 
 test('what is withheld: the claim of the last step; equal numbers only where they could be the answer', () => {
-  assert.equal(shown('a 5 b 43 c 27', 'd 35'), 'a 5 b 43 c 27');
+  assert.equal(shown('a 4 b 32 c 12', 'd 19'), 'a 4 b 32 c 12');
   // An intermediate value that equals the answer stays: hiding it would lose a step and tell the answer.
-  assert.equal(shown('a 35 b 43 c 27', 'd 35'), 'a 35 b 43 c 27');
-  assert.equal(shown('a 5 b 43 c 27 d 35', 'd 35'), 'a 5 b 43 c 27 withheld');
-  assert.equal(shown('a 35 b 43 c 27 d 35', 'd 35'), 'a withheld b 43 c 27 withheld');
-  assert.equal(shown('a 5 b 43 c 27 so 35', 'd 35'), 'a 5 b 43 c 27 so withheld');
-  assert.equal(shown('a 5 b 43 c 27 d = 35', 'd 35'), 'a 5 b 43 c 27 d = withheld');
-  assert.equal(shown('35 a 5', '35'), 'withheld a 5');
+  assert.equal(shown('a 19 b 32 c 12', 'd 19'), 'a 19 b 32 c 12');
+  assert.equal(shown('a 4 b 32 c 12 d 19', 'd 19'), 'a 4 b 32 c 12 withheld');
+  assert.equal(shown('a 19 b 32 c 12 d 19', 'd 19'), 'a withheld b 32 c 12 withheld');
+  assert.equal(shown('a 4 b 32 c 12 so 19', 'd 19'), 'a 4 b 32 c 12 so withheld');
+  assert.equal(shown('a 4 b 32 c 12 d = 19', 'd 19'), 'a 4 b 32 c 12 d = withheld');
+  assert.equal(shown('19 a 4', '19'), 'withheld a 4');
+});
+
+test('where the reasoning is shown, what settles the last step is withheld', () => {
+  const think = 'a 20 x 15 = 4 b 4 - 9 = 32 c 32 x 5 = 12 d 12 + 7 = 18 again 12 + 7 = 19 so 19';
+  const completion = completed('a 4 b 32 c 12', 'd 19', think);
+  assert.deepEqual(chain.answerSpellings(problem, completion), ['12 + 7 = 19', 'so 19']);
+  assert.match(
+    withholdAnswer(think, completion.answer, chain.answerSpellings(problem, completion)),
+    /c 32 x 5 = 12 d 12 \+ 7 = 18 again withheld withheld$/,
+  );
 });
 
 test('property: the answer never survives outside the intermediate claims, however it is planted', () => {
@@ -241,20 +251,20 @@ test('property: the answer never survives outside the intermediate claims, howev
 
 test('operations of a trace counted by hand', () => {
   const think =
-    'a 20 x 12 = 6 rival 5 split 20 x 2 = 40 40 x 6 = 5 so 5 b 5 - 9 = 43 again 5 - 9 = 43 c 43 x 5 = 27 d 27 + 8 = 34';
-  // Seven operations; 20 x 12 = 6 and 27 + 8 = 34 are false; 5 - 9 is written again.
-  assert.deepEqual(chain.countTrace(problem, completed('a 5', 'd 34', think)), {
+    'a 20 x 15 = 5 rival 4 split 20 x 3 = 23 23 x 5 = 4 so 4 b 4 - 9 = 32 again 4 - 9 = 32 c 32 x 5 = 12 d 12 + 7 = 18';
+  // Seven operations; 20 x 15 = 5 and 12 + 7 = 18 are false; 4 - 9 is written again.
+  assert.deepEqual(chain.countTrace(problem, completed('a 4', 'd 18', think)), {
     steps: 7,
     useful: 4,
     repeated: 1,
     deadAgain: 0,
     wrong: 2,
   });
-  assert.equal(chain.countTrace(problem, completed('a 5', 'd 34', 'nothing here')).steps, 0);
+  assert.equal(chain.countTrace(problem, completed('a 4', 'd 18', 'nothing here')).steps, 0);
 });
 
 test('parts of a summary, and the proposal', () => {
-  assert.deepEqual(chain.summaryParts(' a 5 b 43 '), { deadEnds: '', path: 'a 5 b 43' });
-  assert.equal(chain.proposal(completed('a 5', 'd 35')), 'd 35');
-  assert.equal(chain.proposal(completed('a 5', 'thirty')), undefined);
+  assert.deepEqual(chain.summaryParts(' a 4 b 32 '), { deadEnds: '', path: 'a 4 b 32' });
+  assert.equal(chain.proposal(completed('a 4', 'd 19')), 'd 19');
+  assert.equal(chain.proposal(completed('a 4', 'twenty')), undefined);
 });

@@ -46,7 +46,7 @@ export const CHAIN_TRACE_DEFAULTS: ChainTraceOptions = {
   third: 0.5,
   differing: 0.75,
   check: 0.5,
-  rival: { copy: 0.35, verify: 0.25, some: 0.25, ignore: 0.15 },
+  rival: { copy: 0.3, verify: 0.3, some: 0.2, ignore: 0.2 },
 };
 
 function pickShare<K extends string>(random: Random, shares: Readonly<Record<K, number>>): K {

@@ -3,7 +3,7 @@
  * intermediate value shows nowhere. Also what gives an answer away. Left out: the format, which the parser judges.
  */
 import type { Completion, Problem } from '../../records.js';
-import { isSummary, readAnswer, readQuestion, valuesOf } from './grammar.js';
+import { isSummary, LETTERS, readAnswer, readFacts, readQuestion, valuesOf, writeFact } from './grammar.js';
 
 /** Whether a completion solves the problem. @throws when the problem is not a chain's question */
 export function verifyChain(problem: Problem, completion: Completion): boolean {
@@ -13,11 +13,16 @@ export function verifyChain(problem: Problem, completion: Completion): boolean {
 }
 
 /**
- * What has to be withheld beside the answer as written. In a summary that holds the grammar every number belongs to an
- * intermediate step, and one that equals the answer is no answer; in any other the number is hidden wherever it stands.
+ * What has to be withheld beside the answer as written: what settles the last step in the reasoning, and, where
+ * a summary does not hold the grammar, the number wherever it stands. In one that does, every number belongs to an
+ * intermediate step, and one that equals the answer is no answer.
  */
-export function chainSpellings(problem: Problem, { summary, answer }: Completion): string[] {
+export function chainSpellings(problem: Problem, { think, summary, answer }: Completion): string[] {
+  if (answer === undefined) return [];
   const steps = readQuestion(problem.question).links.length;
-  if (answer === undefined || isSummary(summary, steps)) return [];
-  return answer.match(/\d+/g) ?? [];
+  const claim = readAnswer(answer);
+  if (claim === undefined || !isSummary(summary, steps)) return answer.match(/\d+/g) ?? [];
+  const lastStep = think.slice(Math.max(0, think.lastIndexOf(`${LETTERS[claim.at]!} `)));
+  const facts = readFacts(lastStep).filter((fact) => fact.result === claim.value);
+  return [...facts.map(writeFact), `so ${claim.value}`];
 }
