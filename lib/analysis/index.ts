@@ -6,5 +6,6 @@ export * from './notes.js';
 export * from './paper.js';
 export type { Figure, Size } from './plotly-jsdom.js';
 export * from './stats.js';
+export * from './studies/index.js';
 export * from './tables.js';
 export * from './training.js';

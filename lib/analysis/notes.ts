@@ -4,6 +4,7 @@
  */
 
 import type { MethodResult } from '../experiments/result.js';
+import { listed } from './cells.js';
 import type { Paper } from './paper.js';
 import { differs } from './stats.js';
 import { type MethodSummary, summarise } from './tables.js';
@@ -21,7 +22,7 @@ function overlapNotes(rows: readonly MethodSummary[]): string[] {
   const notes = rows.flatMap((row, i) => {
     const close = rows.slice(i + 1).filter((other) => !differs(row.accuracy, other.accuracy));
     if (close.length === 0) return [];
-    return [`${named(row)} differs by less than the 95% intervals from ${list(close.map(named))}.`];
+    return [`${named(row)} differs by less than the 95% intervals from ${listed(close.map(named))}.`];
   });
   if (rows.length > 1 && notes.length === 0) return ['All rows differ by more than their 95% intervals.'];
   return notes;
@@ -51,7 +52,7 @@ function orderNotes(rows: readonly MethodSummary[], paper: Paper): string[] {
     `Of the ${pairs} pairs that the paper orders by pass@1, ${same} stand in the same order here, ` +
       `${firm} of them by more than their intervals.`,
   ];
-  if (reversed.length > 0) notes.push(`Against the paper, by more than the intervals: ${list(reversed)}.`);
+  if (reversed.length > 0) notes.push(`Against the paper, by more than the intervals: ${listed(reversed)}.`);
   return notes;
 }
 
@@ -62,7 +63,7 @@ function seedNotes(rows: readonly MethodSummary[]): string[] {
   if (single.length === rows.length) {
     notes.push('Every row is one training run: the intervals cover the choice of problems, not another run.');
   } else if (single.length > 0) {
-    notes.push(`One training run only: ${list(single.map((row) => row.method))}.`);
+    notes.push(`One training run only: ${listed(single.map((row) => row.method))}.`);
   }
   const pairs = rows.flatMap((row, i) => rows.slice(i + 1).map((other) => [row, other] as const));
   for (const [row, other] of pairs) {
@@ -75,9 +76,4 @@ function seedNotes(rows: readonly MethodSummary[]): string[] {
     }
   }
   return notes;
-}
-
-function list(items: readonly string[]): string {
-  if (items.length < 2) return items.join('');
-  return `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`;
 }

@@ -5,8 +5,9 @@
  */
 import { DataFrame } from 'danfojs-node';
 import type { MethodResult } from '../experiments/result.js';
+import { percent, percentRange, range, round } from './cells.js';
 import type { Paper } from './paper.js';
-import { clopperPearson, type Estimate, type Spread, spread } from './stats.js';
+import { clopperPearson, type Estimate, meanInterval, type Spread, spread } from './stats.js';
 
 /** All runs of one method, summarised. */
 export interface MethodSummary {
@@ -22,9 +23,12 @@ export interface MethodSummary {
   readonly accuracy: Estimate;
   /** Accuracy over training runs, a fraction. */
   readonly acrossSeeds: Spread;
+  /** The t interval of that accuracy over training runs; undefined for a single run. */
+  readonly seedInterval: Estimate | undefined;
   readonly draftTokens: number;
   readonly finalTokens: number;
   readonly totalTokens: number;
+  readonly promptTokens: number;
 }
 
 /**
@@ -35,29 +39,39 @@ export function summarise(results: readonly MethodResult[]): MethodSummary[] {
   return [...groupByMethod(results)].map(([method, runs]) => {
     const first = runs[0]!;
     const mean = (value: (run: MethodResult) => number) => spread(runs.map(value)).mean;
+    const accuracies = runs.map((run) => run.correct / run.total);
     return {
       method,
-      direction: [...new Set(runs.map((run) => run.direction ?? '-'))].sort().join(', '),
+      direction: [...new Set(runs.map((run) => run.direction))].sort().join(', '),
       problems: first.total,
       accuracy: clopperPearson(
         mean((run) => run.correct),
         first.total,
       ),
-      acrossSeeds: spread(runs.map((run) => run.correct / run.total)),
+      acrossSeeds: spread(accuracies),
+      seedInterval: runs.length > 1 ? meanInterval(accuracies) : undefined,
       draftTokens: mean((run) => run.draftTokens),
       finalTokens: mean((run) => run.finalTokens),
       totalTokens: mean((run) => run.totalTokens),
+      promptTokens: mean((run) => run.promptTokens),
     };
   });
 }
 
 /**
- * The main table. Columns: method, direction, seeds, n (problems per run), pass@1 and its 95% interval in percent,
- * the standard deviation over seeds in points, mean tokens per problem, and the paper's figures. A method the
- * paper does not have gets NaN (or an empty interval) there, and so does the spread of a single seed.
+ * The main table. Columns: method, direction, seeds, n (problems per run), pass@1 and its 95% interval in percent (exact,
+ * over problems), over seeds the standard deviation in points, the lowest and the highest run and the t interval of the
+ * mean, mean tokens per problem, and the paper's figures. A method the paper does not have gets NaN (or an empty
+ * interval) there, and so does the spread of a single seed.
+ * @param bestOnHeldout the same runs with the direction chosen as the paper did, for a column beside pass@1
  */
-export function mainTable(results: readonly MethodResult[], paper: Paper): DataFrame {
+export function mainTable(
+  results: readonly MethodResult[],
+  paper: Paper,
+  bestOnHeldout?: readonly MethodResult[],
+): DataFrame {
   const rows = summarise(results);
+  const best = bestOnHeldout && summarise(bestOnHeldout);
   const reported = rows.map((row) => paper.main.find((entry) => entry.method === row.method));
   return new DataFrame({
     method: rows.map((row) => row.method),
@@ -65,11 +79,20 @@ export function mainTable(results: readonly MethodResult[], paper: Paper): DataF
     seeds: rows.map((row) => row.acrossSeeds.count),
     n: rows.map((row) => row.problems),
     'pass@1 %': rows.map((row) => percent(row.accuracy.value)),
-    '95% interval': rows.map((row) => range(percent(row.accuracy.low), percent(row.accuracy.high))),
+    '95% interval': rows.map((row) => percentRange(row.accuracy)),
+    ...(best && {
+      'direction by held-out: pass@1 %': rows.map((row) =>
+        percent(best.find((other) => other.method === row.method)?.accuracy.value),
+      ),
+    }),
     'sd over seeds': rows.map((row) => percent(row.acrossSeeds.sd)),
+    'lowest %': rows.map((row) => percent(row.acrossSeeds.min)),
+    'highest %': rows.map((row) => percent(row.acrossSeeds.max)),
+    't interval over seeds': rows.map((row) => percentRange(row.seedInterval)),
     'draft tokens': rows.map((row) => round(row.draftTokens)),
     'final tokens': rows.map((row) => round(row.finalTokens)),
     'total tokens': rows.map((row) => round(row.totalTokens)),
+    'prefilled tokens': rows.map((row) => round(row.promptTokens)),
     'paper pass@1 %': reported.map((entry) => entry?.pass1 ?? Number.NaN),
     'paper 95% interval': reported.map((entry) => (entry ? range(...entry.ci95) : '')),
     'paper final tokens': reported.map((entry) => entry?.final_stage_tokens ?? Number.NaN),
@@ -87,7 +110,7 @@ export function cascadeTable(results: readonly MethodResult[]): DataFrame {
     throw new Error('no result has draftCorrect: a cascade table needs methods of two stages');
   return new DataFrame({
     method: rows.map((row) => row.method),
-    direction: rows.map((row) => row.direction ?? '-'),
+    direction: rows.map((row) => row.direction),
     seed: rows.map((row) => row.seed),
     'draft pass@1 %': rows.map((row) => percent(row.draftCorrect! / row.total)),
     'kept %': rows.map((row) => percent(row.keep)),
@@ -119,8 +142,3 @@ function groupByMethod(results: readonly MethodResult[]): Map<string, MethodResu
   }
   return groups;
 }
-
-const round = (value: number): number => Math.round(value * 10) / 10;
-const percent = (share: number | undefined): number =>
-  share === undefined ? Number.NaN : round(share * 100);
-const range = (low: number, high: number): string => `${low.toFixed(1)}\u2013${high.toFixed(1)}`;

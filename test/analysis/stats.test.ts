@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clopperPearson, differs, meanInterval, pairedDifference, spread } from '../../lib/analysis/stats.js';
+import {
+  clopperPearson,
+  differs,
+  jaccard,
+  meanInterval,
+  pairedDifference,
+  pairedOverProblems,
+  pairedOverSeeds,
+  pairsInterval,
+  phi,
+  signFlipP,
+  spread,
+} from '../../lib/analysis/stats.js';
 import { stream } from '../../lib/random.js';
 
 const near = (found: number, wanted: number, tolerance: number) =>
@@ -100,4 +112,87 @@ test('differs means that the intervals lie apart', () => {
   assert.equal(differs({ low: 0, high: 0.3 }, { low: 0.31, high: 0.5 }), true);
   assert.equal(differs({ low: 0.31, high: 0.5 }, { low: 0, high: 0.3 }), true);
   assert.equal(differs({ low: 0, high: 0.3 }, { low: 0.3, high: 0.5 }), false);
+});
+
+// scipy 1.17: ttest_rel(a, b).confidence_interval() and permutation_test(permutation_type='samples', n_resamples=inf).
+const RUNS = { a: [0.512, 0.634, 0.548, 0.59, 0.571], b: [0.498, 0.6, 0.56, 0.541, 0.533] };
+
+test('a difference over seeds is paired: t interval and exact sign-flip p as scipy gives them', () => {
+  const { value, interval, p, count } = pairedOverSeeds(RUNS.a, RUNS.b);
+  near(value, 0.0246, 1e-12);
+  near(interval!.low, -0.005272278547027255, 1e-8);
+  near(interval!.high, 0.05447227854702721, 1e-8);
+  // By hand: of 32 sums only +-147 and +-123 (thousandths) lie as far out as the 123 that was seen.
+  assert.equal(p, 4 / 32);
+  assert.equal(count, 5);
+  assert.equal(signFlipP([1.3, -0.2, 2.1, 0.7, -1.1, 0.4, 0.9, 1.6, -0.3, 0.5]), 0.09375);
+});
+
+test('a sign-flip p: its smallest value, no difference, equal sums, one run, many', () => {
+  assert.equal(signFlipP([3, 1, 2]), 0.25);
+  assert.equal(signFlipP([0.1, 0.2, 0.3, 0.4, 0.5]), 0.0625);
+  assert.equal(signFlipP([0, 0, 0]), 1);
+  assert.equal(signFlipP([1, -1]), 1);
+  // 0.1 + 0.2 and 0.3 are the same sum although their bits differ.
+  assert.equal(signFlipP([0.1, 0.2, -0.3]), 1);
+  assert.equal(signFlipP([0.1, 0.2, 0.3, -0.3]), 1 - 4 / 16);
+  assert.deepEqual(pairedOverSeeds([0.5], [0.25]), { value: 0.25, interval: undefined, p: 1, count: 1 });
+  // 30 ones: only the two sums of 30.
+  assert.equal(signFlipP(Array.from({ length: 30 }, () => 1)), 2 / 2 ** 30);
+  assert.throws(() => signFlipP([]), /1 to 40 differences, found 0/);
+  assert.throws(() => pairedOverSeeds([1], [1, 2]), /found 1 and 2/);
+});
+
+test('the bootstrap over problems and seeds: no spread, spread over problems only, spread over seeds only', () => {
+  const row = (value: (i: number) => number) => Array.from({ length: 200 }, (_, i) => value(i));
+  const zeros = [0, 1, 2].map(() => row(() => 0));
+  const same = pairedOverProblems(
+    [0, 1, 2].map(() => row(() => 1)),
+    zeros,
+    { resamples: 50 },
+  );
+  assert.deepEqual(same, { value: 1, low: 1, high: 1 });
+  // Every seed has the same half of the problems right: drawing seeds changes nothing, sd of the mean is .5 / sqrt(200).
+  const halves = [0, 1, 2].map(() => row((i) => i % 2));
+  const overProblems = pairedOverProblems(halves, zeros, { resamples: 4000 });
+  near((overProblems.high - overProblems.low) / 2, (1.96 * 0.5) / Math.sqrt(200), 0.006);
+  // Seeds of 0, 1 and 2, all problems alike: the means are those of three draws from {0, 1, 2}, whose extremes, three
+  // of 0 or three of 2, have 1/27 each, so that the 2.5% quantiles are the extremes.
+  const seeds = pairedOverProblems(
+    [0, 1, 2].map((s) => row(() => s)),
+    zeros,
+    { resamples: 4000 },
+  );
+  assert.deepEqual(seeds, { value: 1, low: 0, high: 2 });
+  assert.throws(() => pairedOverProblems([[1]], [[1, 2]]), /found 1 x \[1\] and 1 x \[2\]/);
+});
+
+test('Jaccard and phi by hand and as scipy gives them', () => {
+  const flags = (text: string) => [...text].map((bit) => bit === '1');
+  // 4 in both, 2 and 2 in one, 4 in neither: 4 / 8 and (16 - 4) / 36.
+  const [a, b] = [flags('110100101100'), flags('100110100101')];
+  assert.equal(jaccard(a, b), 0.5);
+  near(phi(a, b)!, 1 / 3, 1e-12);
+  assert.equal(phi(a, a), 1);
+  near(
+    phi(
+      a,
+      a.map((flag) => !flag),
+    )!,
+    -1,
+    1e-12,
+  );
+  assert.equal(jaccard(flags('00'), flags('00')), undefined);
+  assert.equal(phi(flags('00'), flags('01')), undefined);
+  assert.throws(() => jaccard(flags('0'), flags('01')), /found 1 and 2 flags/);
+});
+
+test('an interval over pairs of runs: a sum of two runs has the interval of twice their mean', () => {
+  const runs = [1, 4, 2, 7];
+  const found = pairsInterval(4, (i, j) => runs[i]! + runs[j]!);
+  const mean = meanInterval(runs);
+  near(found.value, 2 * mean.value, 1e-12);
+  near(found.low, 2 * mean.low, 1e-9);
+  near(found.high, 2 * mean.high, 1e-9);
+  assert.throws(() => pairsInterval(2, () => 1), /at least 3 runs, found 2/);
 });

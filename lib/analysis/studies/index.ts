@@ -1,0 +1,21 @@
+/**
+ * Studies as reports: `studyReport(study, collectStudy(study, folder))` makes every table, figure and sentence of a
+ * study from its run folders; `writeStudyReport` writes them.
+ */
+import type { ArmResult, Study } from '../../experiments/study.js';
+import { labelsReport } from './labels.js';
+import { mainReport } from './main.js';
+import type { StudyReport } from './report.js';
+
+export { type ReportFigure, type ReportTable, type StudyReport, writeStudyReport } from './report.js';
+
+/** Studies with questions of their own; the others vary one thing and are reported alike. */
+const REPORTS: Readonly<Record<string, (study: Study, arms: readonly ArmResult[]) => StudyReport>> = {
+  main: mainReport,
+};
+
+/** @throws when there are no runs */
+export function studyReport(study: Study, arms: readonly ArmResult[]): StudyReport {
+  if (arms.length === 0) throw new Error(`study ${study.name}: there are no runs to report on`);
+  return (REPORTS[study.name] ?? labelsReport)(study, arms);
+}

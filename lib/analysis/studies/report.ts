@@ -1,0 +1,76 @@
+/**
+ * What a study has to say: tables, figures and sentences, and how they are written to files. A report is computed from
+ * gathered runs alone, so the same folders give the same files. Left out: what a study's tables hold (the other files of
+ * this folder).
+ */
+import { join } from 'node:path';
+import type { DataFrame } from 'danfojs-node';
+import { writeFileAtomic } from '../../files.js';
+import { type Cell, frameOf } from '../cells.js';
+import { exportFigure } from '../export.js';
+import { toCsv, toLatex, toMarkdown } from '../formats.js';
+import type { Figure } from '../plotly-jsdom.js';
+
+/** One table; its name is the name of its files. */
+export interface ReportTable {
+  readonly name: string;
+  readonly frame: DataFrame;
+  /** What a row is and how its intervals were made, in a sentence or two. */
+  readonly caption: string;
+}
+
+export interface ReportFigure {
+  readonly name: string;
+  readonly spec: Figure;
+}
+
+export interface StudyReport {
+  readonly tables: readonly ReportTable[];
+  readonly figures: readonly ReportFigure[];
+  /** One sentence per finding, plain text. */
+  readonly notes: readonly string[];
+}
+
+/** A table of rows, or none where there is nothing to say. */
+export function reportTable(
+  name: string,
+  caption: string,
+  rows: readonly Readonly<Record<string, Cell>>[],
+): ReportTable[] {
+  return rows.length === 0 ? [] : [{ name, caption, frame: frameOf(rows) }];
+}
+
+/** Several reports as one, in order. */
+export function joinReports(...reports: readonly StudyReport[]): StudyReport {
+  return {
+    tables: reports.flatMap((report) => report.tables),
+    figures: reports.flatMap((report) => report.figures),
+    notes: reports.flatMap((report) => report.notes),
+  };
+}
+
+/**
+ * Writes tables/<name>.csv, .md and .tex and figures/<name>.json, .svg and .png into a results folder. The notes stand
+ * under the first table's Markdown.
+ * @returns the paths written
+ */
+export async function writeStudyReport(report: StudyReport, folder: string): Promise<string[]> {
+  const written: string[] = [];
+  for (const [i, { name, frame, caption }] of report.tables.entries()) {
+    const path = join(folder, 'tables', name);
+    const notes =
+      i === 0 && report.notes.length > 0 ? `\n${report.notes.map((n) => `- ${n}\n`).join('')}` : '';
+    const files = {
+      csv: toCsv(frame),
+      md: `${caption}\n\n${toMarkdown(frame)}${notes}`,
+      tex: toLatex(frame, { caption, label: `tab:${name}` }),
+    };
+    for (const [extension, text] of Object.entries(files)) {
+      writeFileAtomic(`${path}.${extension}`, text);
+      written.push(`${path}.${extension}`);
+    }
+  }
+  for (const { name, spec } of report.figures)
+    written.push(...(await exportFigure(spec, join(folder, 'figures', name))));
+  return written;
+}
