@@ -109,8 +109,8 @@ export type Experiment = z.infer<typeof experimentSchema>;
 
 const arena = {
   problemsPerStep: 12,
-  minDifficulty: 4,
-  maxDifficulty: 16,
+  minDifficulty: 2,
+  maxDifficulty: 12,
   grpo: {
     numGenerations: 8,
     temperature: 0.8,
@@ -142,13 +142,11 @@ const PRESETS = {
     seeds: [0, 1, 2, 3, 4],
     run: {
       ...arena,
-      minDifficulty: 2,
-      maxDifficulty: 12,
       problemsPerStep: 6,
-      maxSteps: 100,
+      maxSteps: 80,
     },
     eval: { problems: 500, validationProblems: 300, samples: 8 },
-    saveSteps: 25,
+    saveSteps: 20,
   },
 } as const;
 

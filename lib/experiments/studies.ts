@@ -25,7 +25,10 @@ const PAIR = ['cooperative', 'agon'];
 /** What a regime is judged by, and the two methods that a regime is for. */
 const FIVE_METHODS = ['zero-shot', 'moa-untrained', 'grpo', ...PAIR];
 
-/** The main experiment, changed. Studies beside the main table answer fewer problems. */
+/** Steps of the studies that do not share the main table's runs: half of its. */
+const HALF = { maxSteps: main.run.maxSteps / 2 };
+
+/** The main experiment, changed. */
 function experiment(
   study: string,
   { run, grpo, lora, eval: evaluation, ...rest }: ExperimentInput,
@@ -62,12 +65,11 @@ const ROWS = ['grpo', 'self-refinement', 'shared-opponent', ...PAIR];
 
 export const STUDIES: readonly Study[] = [
   // Before all else: one search for every trained row, shorter and with a seed of its own, judged on validation.
-  study('tuning', 'Learning rate', 'Which of three learning rates is best on the validation split?', [
+  halfStudy('tuning', 'Learning rate', 'Which of three learning rates is best on the validation split?', [
     ...[7.5e-4, 1.5e-3, 3e-3].map((learningRate) => ({
       label: `lr ${learningRate}`,
       methods: ROWS,
       seeds: [100],
-      run: { maxSteps: 40 },
       grpo: { learningRate },
     })),
   ]),
@@ -89,22 +91,27 @@ export const STUDIES: readonly Study[] = [
   study('signals', 'Other signals', 'Does a signal that does not push down agreement do better?', [
     { label: '', methods: [...PAIR, 'class-baseline', 'agon-bonus-0.25'], seeds: FIVE },
   ]),
-  study('ablations', "The paper's ablations", 'What do reward form, exchange, roles and the tiebreak do?', [
-    {
-      label: '',
-      methods: [
-        'agon',
-        'cooperative',
-        'agon-margin',
-        'shared-opponent',
-        'agon-fixed-roles',
-        'agon-tiebreak-0.1',
-        'agon-tiebreak',
-        'agon-tiebreak-1',
-      ],
-    },
-  ]),
-  study('exchange', 'What is exchanged', 'How much must a challenger see of its rival?', [
+  halfStudy(
+    'ablations',
+    "The paper's ablations",
+    'What do reward form, exchange, roles and the tiebreak do?',
+    [
+      {
+        label: '',
+        methods: [
+          'agon',
+          'cooperative',
+          'agon-margin',
+          'shared-opponent',
+          'agon-fixed-roles',
+          'agon-tiebreak-0.1',
+          'agon-tiebreak',
+          'agon-tiebreak-1',
+        ],
+      },
+    ],
+  ),
+  halfStudy('exchange', 'What is exchanged', 'How much must a challenger see of its rival?', [
     { label: '', methods: ['agon', ...SHOWN] },
   ]),
   study(
@@ -122,13 +129,13 @@ export const STUDIES: readonly Study[] = [
       { label: 'costly checks', base: 'arena-costly', methods: FIVE_METHODS },
     ],
   ),
-  study('group-size', 'Group size at equal rollouts', 'How many drafts and challenges per problem?', [
-    { label: 'N = 2', methods: PAIR, grpo: { numGenerations: 2 }, run: { problemsPerStep: 24 } },
-    { label: 'N = 4', methods: PAIR, grpo: { numGenerations: 4 }, run: { problemsPerStep: 12 } },
-    { label: 'N = 8', methods: PAIR },
-    { label: 'N = 16', methods: PAIR, grpo: { numGenerations: 16 }, run: { problemsPerStep: 3 } },
+  halfStudy('group-size', 'Group size at equal rollouts', 'How many drafts and challenges per problem?', [
+    { label: 'N = 2', methods: ['agon'], grpo: { numGenerations: 2 }, run: { problemsPerStep: 24 } },
+    { label: 'N = 4', methods: ['agon'], grpo: { numGenerations: 4 }, run: { problemsPerStep: 12 } },
+    { label: 'N = 8', methods: ['agon'] },
+    { label: 'N = 16', methods: ['agon'], grpo: { numGenerations: 16 }, run: { problemsPerStep: 3 } },
   ]),
-  study('init-noise', "Noise in B's up-matrix", 'Must the two adapters differ at the start?', [
+  halfStudy('init-noise', "Noise in B's up-matrix", 'Must the two adapters differ at the start?', [
     { label: 'std 0: identical', methods: ['agon'], lora: { initNoise: { absolute: 0 } } },
     { label: 'std 0.001', methods: ['agon'], lora: { initNoise: { absolute: 0.001 } } },
     { label: 'std 0.01', methods: ['agon'] },
@@ -150,12 +157,12 @@ export const STUDIES: readonly Study[] = [
       })),
     ],
   ),
-  study('scaling', 'Three sizes', 'Does the picture change with the base?', [
+  halfStudy('scaling', 'Three sizes', 'Does the picture change with the base?', [
     { label: '0.16M', base: 'arena-small', methods: FIVE_METHODS },
     { label: '0.53M', methods: FIVE_METHODS },
     { label: '1.25M', base: 'arena-large', methods: FIVE_METHODS },
   ]),
-  study('more', 'More policies', 'Do three policies in a ring do more than two?', [
+  halfStudy('more', 'More policies', 'Do three policies in a ring do more than two?', [
     { label: '', methods: ['agon', 'agon-ring'] },
   ]),
 ];
