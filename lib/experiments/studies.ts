@@ -56,6 +56,16 @@ function study(
   return { name, title, question, experiments: experiments.map((e) => experiment(name, e)) };
 }
 
+/** A study of half-length runs. */
+function halfStudy(...[name, title, question, experiments]: Parameters<typeof study>): Study {
+  return study(
+    name,
+    title,
+    question,
+    experiments.map((e) => ({ ...e, run: { ...HALF, ...e.run } })),
+  );
+}
+
 const easier = (min: number, max: number) => ({ run: { minDifficulty: min, maxDifficulty: max } });
 
 const SHOWN = METHOD_NAMES.filter((name) => name.startsWith('agon-shows-'));
