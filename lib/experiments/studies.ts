@@ -124,7 +124,7 @@ export const STUDIES: readonly Study[] = [
   halfStudy('exchange', 'What is exchanged', 'How much must a challenger see of its rival?', [
     { label: '', methods: ['agon', ...SHOWN] },
   ]),
-  study(
+  halfStudy(
     'regimes',
     'When exchange and competition pay',
     'What does exchange add to GRPO, and competition to exchange?',
