@@ -8,15 +8,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Adapters, World } from '../agon/attempt.js';
+import type { World } from '../agon/attempt.js';
 import type { Method } from '../agon/methods.js';
 import { readJsonl, writeFileAtomic } from '../files.js';
-import { readAdapter } from '../model/index.js';
 import { sharedModel } from '../rollouts/policy.js';
 import type { Experiment } from './config.js';
 import { divergences } from './distance.js';
 import { evaluateDeployment, evaluationProblems } from './evaluate.js';
-import { adapterFolder, type RunFolder } from './store.js';
+import { loadAdapters, type RunFolder } from './store.js';
 
 /** One line of distance.jsonl: how far apart two policies of a run are after `step` steps. */
 export const distanceSchema = z.strictObject({
@@ -39,6 +38,18 @@ export function keptSteps({ saveSteps, run }: Pick<Experiment, 'saveSteps' | 'ru
     : Array.from({ length: Math.floor(run.maxSteps / saveSteps) }, (_, i) => (i + 1) * saveSteps);
 }
 
+/** Whether a run's distances are there for every kept step; its evaluations are made before them. */
+export function isMeasured(run: RunFolder, experiment: Experiment): boolean {
+  const lines = readDistances(run);
+  return keptSteps(experiment).every((step) => lines.some((line) => line.step === step));
+}
+
+/** The distances measured so far. */
+export function readDistances(run: Pick<RunFolder, 'path'>): DistanceLine[] {
+  const path = join(run.path, 'distance.jsonl');
+  return existsSync(path) ? readJsonl(path, distanceSchema) : [];
+}
+
 /**
  * Measures a trained run at its kept checkpoints; what is measured is read, not made.
  * @throws Interrupted when the signal was aborted
@@ -58,12 +69,11 @@ export async function measurePair(
     ...experiment.eval,
     validationProblems: Math.min(PROBLEMS, experiment.eval.validationProblems),
   };
-  const path = join(run.path, 'distance.jsonl');
-  const lines: DistanceLine[] = existsSync(path) ? readJsonl(path, distanceSchema) : [];
+  const lines = readDistances(run);
   const steps = keptSteps(experiment);
   const names = method.training!.adapters;
   for (const step of steps) {
-    const adapters = adaptersAt(world, run, names, step);
+    const adapters = loadAdapters(run, names, sharedModel(world.base).config, step);
     for (const deployment of method.deployments)
       await evaluateDeployment(
         world,
@@ -90,17 +100,9 @@ export async function measurePair(
       const found = await divergences(world, adapters, from, to, problems, sampling, [config.seed, step]);
       lines.push(...found.map((d) => ({ step, ...d, nats: Number(d.nats.toFixed(6)) })));
     }
-    writeFileAtomic(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    writeFileAtomic(
+      join(run.path, 'distance.jsonl'),
+      lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+    );
   }
-}
-
-function adaptersAt(
-  world: World,
-  run: RunFolder,
-  names: readonly ('A' | 'B' | 'C')[],
-  step: number,
-): Adapters {
-  const folder = adapterFolder(run, step);
-  const { config } = sharedModel(world.base);
-  return Object.fromEntries(names.map((name) => [name, readAdapter(join(folder, name), config)]));
 }

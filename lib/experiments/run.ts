@@ -22,6 +22,7 @@ import { Interrupted } from './interrupted.js';
 import {
   appendMetrics,
   hasAdapters,
+  loadAdapters,
   loadCheckpoint,
   lockRun,
   type Metrics,
@@ -108,6 +109,9 @@ async function trainLocked(
 ): Promise<TrainedRun> {
   const { config } = run.identity;
   const trainees = initTrainees(world.base, row, config);
+  const finished = readMetrics(run);
+  if (finished.length === config.maxSteps && hasAdapters(run, trainees))
+    return { adapters: loadAdapters(run, row.adapters, sharedModel(world.base).config), metrics: finished };
   const adapters: Adapters = Object.fromEntries(
     Object.entries(trainees).map(([name, t]) => [name, t.adapter]),
   );
@@ -127,9 +131,7 @@ async function trainLocked(
     saveCheckpoint(run, step + 1, trainees);
     options.onStep?.(step + 1, line);
   }
-  // A finished run is only read, unless it was killed between its last checkpoint and this line.
-  if (first < config.maxSteps || !hasAdapters(run, trainees))
-    saveAdapters(run, trainees, relative(ROOT, world.base));
+  saveAdapters(run, trainees, relative(ROOT, world.base));
   return { adapters, metrics: readMetrics(run) };
 }
 

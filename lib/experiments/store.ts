@@ -9,10 +9,19 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { Adapters } from '../agon/attempt.js';
 import type { TrainingRow } from '../agon/methods.js';
 import { appendJsonl, ROOT, readJson, readJsonl, writeFileAtomic, writeJson } from '../files.js';
 import type { Trainee } from '../grpo/update.js';
-import { type HostTensor, readSafetensors, writeAdapter, writeSafetensors } from '../model/index.js';
+import {
+  type HostTensor,
+  type ModelConfig,
+  readAdapter,
+  readSafetensors,
+  writeAdapter,
+  writeSafetensors,
+} from '../model/index.js';
+import type { AdapterName } from '../records.js';
 import type { RunConfig } from './config.js';
 
 /** Where results lie: the repository's `results`, or what `AGON_RESULTS` names. */
@@ -227,8 +236,19 @@ export function saveAdapters(
     writeAdapter(join(adapterFolder(run, step), name), adapter, base);
 }
 
+/** Reads a run's adapters back, those at its end or after `step` steps. @throws when one is missing or does not fit */
+export function loadAdapters(
+  run: RunFolder,
+  names: readonly Exclude<AdapterName, 'base'>[],
+  model: ModelConfig,
+  step?: number,
+): Adapters {
+  const folder = adapterFolder(run, step);
+  return Object.fromEntries(names.map((name) => [name, readAdapter(join(folder, name), model)]));
+}
+
 /** Where a run's PEFT folders lie. */
-export function adapterFolder(run: RunFolder, step?: number): string {
+function adapterFolder(run: RunFolder, step?: number): string {
   return step === undefined ? run.path : join(run.path, 'checkpoints', String(step));
 }
 

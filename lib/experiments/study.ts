@@ -7,16 +7,24 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Deployment, deploymentName, type Method, methodByName } from '../agon/methods.js';
-import { BACKEND_NAMES } from '../tensors/backend.js';
+import { BACKEND_NAMES, currentBackend } from '../tensors/backend.js';
 import type { Pool } from '../tensors/pool.js';
 import { baseFolder } from './bases.js';
 import type { Experiment } from './config.js';
 import { chooseEvaluations, evalKey, methodResult } from './evaluate.js';
 import { type Evaluation, EvaluationStore } from './evaluation.js';
 import { type ExperimentOptions, runExperiment } from './experiment.js';
-import { measurePair } from './pair.js';
+import { isMeasured, measurePair } from './pair.js';
 import type { MethodResult } from './result.js';
-import { hashBase, type Metrics, openRun, type RunIdentity, readMetrics, runId } from './store.js';
+import {
+  hashBase,
+  type Metrics,
+  openRun,
+  RESULTS_FOLDER,
+  type RunIdentity,
+  readMetrics,
+  runId,
+} from './store.js';
 import { worldOf } from './world.js';
 
 export interface Study {
@@ -54,22 +62,35 @@ export interface ArmResult {
  * @throws Interrupted when the signal was aborted; what was finished is saved
  */
 export async function runStudy(pool: Pool, study: Study, options: ExperimentOptions = {}): Promise<void> {
+  const { resultsFolder = RESULTS_FOLDER, fresh = false, signal, onEvent } = options;
+  const backend = currentBackend().name;
   const seeds = [...new Set(study.experiments.flatMap((e) => e.seeds))].sort((a, b) => a - b);
   for (const seed of seeds)
     for (const experiment of study.experiments.filter((e) => e.seeds.includes(seed))) {
-      const world = worldOf(experiment, pool);
-      const { results } = await runExperiment(world, { ...experiment, seeds: [seed] }, options);
-      if (experiment.saveSteps === undefined) continue;
-      for (const result of results) {
-        const method = methodByName(result.method);
-        if (!method.training || method.training.adapters.length < 2) continue;
-        const identity = identityOf(experiment, method, seed, result.backend);
-        await measurePair(world, openRun(identity, options.resultsFolder), method, experiment, {
-          ...(options.signal ? { signal: options.signal } : {}),
-          onProgress: (done, total, what) => options.onEvent?.({ kind: 'eval', what, done, total }),
+      // What is there whole is not opened: its adapters and its checkpoint need not be there.
+      const missing = experiment.methods.filter(
+        (name) => fresh || !collectArm(experiment, methodByName(name), seed, resultsFolder, backend),
+      );
+      if (missing.length > 0) {
+        const world = worldOf(experiment, pool);
+        await runExperiment(world, { ...experiment, methods: missing, seeds: [seed] }, options);
+      }
+      for (const method of pairsToMeasure(experiment)) {
+        const run = openRun(identityOf(experiment, method, seed, backend), resultsFolder);
+        if (!fresh && isMeasured(run, experiment)) continue;
+        await measurePair(worldOf(experiment, pool), run, method, experiment, {
+          ...(signal ? { signal } : {}),
+          onProgress: (done, total, what) => onEvent?.({ kind: 'eval', what, done, total }),
         });
       }
     }
+}
+
+/** The methods of an experiment whose adapters are kept over training to be compared with each other. */
+function pairsToMeasure({ methods, saveSteps }: Experiment): Method[] {
+  return saveSteps === undefined
+    ? []
+    : methods.map(methodByName).filter(({ training }) => training && training.adapters.length > 1);
 }
 
 /**
@@ -89,10 +110,7 @@ export function collectStudy(
       experiment.methods.flatMap((name) => {
         const method = methodByName(name);
         for (const where of backend ? [backend] : BACKEND_NAMES) {
-          const id = runId(identityOf(experiment, method, seed, where));
-          const folder = join(resultsFolder, 'runs', id);
-          const found =
-            existsSync(folder) && collectRun({ id, path: folder }, method, experiment, seed, where);
+          const found = collectArm(experiment, method, seed, resultsFolder, where);
           if (found) return [found];
         }
         if (partial) return [];
@@ -106,14 +124,18 @@ export function collectStudy(
   );
 }
 
-function collectRun(
-  run: { readonly id: string; readonly path: string },
-  method: Method,
+/** One method of an experiment at one seed, where its run and its evaluations are there whole. */
+function collectArm(
   experiment: Experiment,
+  method: Method,
   seed: number,
+  resultsFolder: string,
   backend: string,
 ): ArmResult | undefined {
-  const { all } = new EvaluationStore(join(run.path, 'eval.jsonl'));
+  const id = runId(identityOf(experiment, method, seed, backend));
+  const path = join(resultsFolder, 'runs', id);
+  if (!existsSync(path)) return undefined;
+  const { all } = new EvaluationStore(join(path, 'eval.jsonl'));
   const key = evalKey({ ...experiment.run, seed }, experiment.eval);
   const on = (split: 'validation' | 'heldout') => {
     const count = split === 'heldout' ? experiment.eval.problems : experiment.eval.validationProblems;
@@ -133,15 +155,16 @@ function collectRun(
   const whole = (list: readonly (Evaluation | undefined)[]): list is Evaluation[] =>
     list.every((e) => e !== undefined);
   if (!whole(heldout) || !whole(validation)) return undefined;
-  const metrics = method.training ? readMetrics(run) : [];
+  const metrics = method.training ? readMetrics({ path }) : [];
+  if (method.training && metrics.length !== experiment.run.maxSteps) return undefined;
   const choice = chooseEvaluations(heldout, validation);
-  const facts = { seed, backend, runId: run.id, metrics };
+  const facts = { seed, backend, runId: id, metrics };
   return {
     label: experiment.label,
     experiment,
     method,
     seed,
-    folder: run.path,
+    folder: path,
     metrics,
     evaluations: all,
     chosen: choice.chosen,
