@@ -76,7 +76,7 @@ const ROWS = ['grpo', 'self-refinement', 'shared-opponent', ...PAIR];
 export const STUDIES: readonly Study[] = [
   // Before all else: one search for every trained row, shorter and with a seed of its own, judged on validation.
   halfStudy('tuning', 'Learning rate', 'Which of three learning rates is best on the validation split?', [
-    ...[7.5e-4, 1.5e-3, 3e-3].map((learningRate) => ({
+    ...[3.75e-4, 7.5e-4, 1.5e-3].map((learningRate) => ({
       label: `lr ${learningRate}`,
       methods: ROWS,
       seeds: [100],
