@@ -14,9 +14,9 @@ export interface DiskPart {
   readonly formula: string;
 }
 
-/** Bytes of one line, measured on the arena's runs: metrics.jsonl, and eval.jsonl without its answer. */
+/** Bytes, measured on the arena's runs: a line of metrics.jsonl, and one judged answer in eval.jsonl. */
 const METRICS_LINE = 1600;
-const EVAL_LINE = 300;
+const EVAL_ANSWER = 60;
 
 /** Everything a whole experiment writes, the checkpoint's second copy while it is replaced included. */
 export function planDisk(model: ModelConfig, experiment: Experiment): DiskPart[] {
@@ -24,7 +24,7 @@ export function planDisk(model: ModelConfig, experiment: Experiment): DiskPart[]
   const adapter = adapterBytes(model, run);
   const rows = trainedRows(experiment);
   const trained = rows.reduce((sum, row) => sum + row.adapters.length, 0) * seeds.length;
-  const lines = judgedAnswers(experiment).reduce((sum, answers) => sum + answers, 0);
+  const answers = judgedAnswers(experiment).reduce((sum, count) => sum + count, 0);
   const most = Math.max(0, ...rows.map((row) => row.adapters.length));
   const part = (name: string, count: number, bytes: number, what: string): DiskPart => ({
     name,
@@ -36,6 +36,6 @@ export function planDisk(model: ModelConfig, experiment: Experiment): DiskPart[]
     part('checkpoints', trained, 3 * adapter, 'adapters with two moments each'),
     part('a checkpoint being replaced', most, 3 * adapter, 'adapters with two moments each, once more'),
     part('metrics', rows.length * seeds.length * run.maxSteps, METRICS_LINE, 'lines of about 1.6 kB'),
-    part('evaluation', lines * seeds.length, EVAL_LINE, 'lines of about 0.3 kB'),
+    part('evaluation', answers * seeds.length, EVAL_ANSWER, 'answers of about 60 bytes'),
   ];
 }

@@ -7,11 +7,11 @@ export function trainedRows({ methods }: Experiment): TrainingRow[] {
   return [...new Set(METHODS.flatMap((m) => (methods.includes(m.name) && m.training ? [m.training] : [])))];
 }
 
-/** Answers judged for each method and one seed: every stage of every deployment, on validation too if there is a choice. */
+/** Answers judged for each method and one seed: every stage of every deployment on both splits, and samples for votes. */
 export function judgedAnswers(experiment: Experiment): number[] {
-  const { problems, validationProblems } = experiment.eval;
+  const { problems, validationProblems, samples } = experiment.eval;
   return experiment.methods.map(methodByName).map(({ deployments }) => {
     const stages = deployments.reduce((n, deployment) => n + deployment.length, 0);
-    return stages * (problems + (deployments.length > 1 ? validationProblems : 0));
+    return stages * (problems + validationProblems) + (stages === 1 ? (samples - 1) * problems : 0);
   });
 }
