@@ -32,6 +32,11 @@ export function percent(share: number | undefined): number {
   return round(share === undefined ? undefined : 100 * share);
 }
 
+/** Rounded, as text: `-0.017`, `0.000`. */
+export function fixed(value: number, decimals = 1): string {
+  return round(value, decimals).toFixed(decimals);
+}
+
 /** `30.1–38.6`, of values that cannot be negative. */
 export function range(low: number, high: number): string {
   return `${low.toFixed(1)}\u2013${high.toFixed(1)}`;
@@ -45,7 +50,7 @@ export function percentRange(interval: Interval | undefined): string {
 /** `-1.2 to 3.4`, of values that can be negative; empty where there is none. */
 export function span(interval: Interval | undefined, scale = 1, decimals = 1): string {
   if (interval === undefined) return '';
-  const text = (value: number) => round(scale * value, decimals).toFixed(decimals);
+  const text = (value: number) => fixed(scale * value, decimals);
   return `${text(interval.low)} to ${text(interval.high)}`;
 }
 

@@ -5,7 +5,7 @@
  */
 import { DataFrame } from 'danfojs-node';
 import type { MethodResult } from '../experiments/result.js';
-import { percent, percentRange, range, round } from './cells.js';
+import { percent, percentRange, range, round, span } from './cells.js';
 import type { Paper } from './paper.js';
 import { clopperPearson, type Estimate, meanInterval, type Spread, spread } from './stats.js';
 
@@ -88,7 +88,7 @@ export function mainTable(
     'sd over seeds': rows.map((row) => percent(row.acrossSeeds.sd)),
     'lowest %': rows.map((row) => percent(row.acrossSeeds.min)),
     'highest %': rows.map((row) => percent(row.acrossSeeds.max)),
-    't interval over seeds': rows.map((row) => percentRange(row.seedInterval)),
+    't interval over seeds': rows.map((row) => span(row.seedInterval, 100)),
     'draft tokens': rows.map((row) => round(row.draftTokens)),
     'final tokens': rows.map((row) => round(row.finalTokens)),
     'total tokens': rows.map((row) => round(row.totalTokens)),

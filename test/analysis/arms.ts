@@ -2,7 +2,9 @@
  * Made-up runs of a study, for tests only; they say nothing about any method. Every answer is drawn from a named stream
  * with a chance of being right that the test sets, so that what the tables must find is known beforehand.
  */
+
 import { deploymentName, type Method, methodByName } from '../../lib/agon/methods.js';
+import type { StudyReport } from '../../lib/analysis/studies/index.js';
 import { type Experiment, parseExperiment } from '../../lib/experiments/config.js';
 import { chooseEvaluations, evalKey, methodResult } from '../../lib/experiments/evaluate.js';
 import type { Evaluation, Stage } from '../../lib/experiments/evaluation.js';
@@ -193,4 +195,13 @@ function fixtureArm(
     result: methodResult(method, choice.chosen, facts),
     bestOnHeldout: methodResult(method, choice.bestOnHeldout, facts),
   };
+}
+
+/** The rows of a report's table, every cell as text. */
+export function cellsOf(report: StudyReport, name: string): Record<string, string>[] {
+  const table = report.tables.find((t) => t.name === name);
+  if (!table) throw new Error(`no table ${name} among ${report.tables.map((t) => t.name).join(', ')}`);
+  return table.frame.values.map((row) =>
+    Object.fromEntries(table.frame.columns.map((c: string, i: number) => [c, String((row as unknown[])[i])])),
+  );
 }

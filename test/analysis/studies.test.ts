@@ -5,17 +5,8 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { MAIN_METHODS } from '../../lib/agon/methods.js';
 import { toCsv } from '../../lib/analysis/formats.js';
-import { type StudyReport, studyReport, writeStudyReport } from '../../lib/analysis/studies/index.js';
-import { fixtureArms, fixtureExperiment, fixtureStudy, PROBLEMS } from './arms.js';
-
-/** The rows of a report's table as records of text. */
-function rowsOf(report: StudyReport, name: string): Record<string, string>[] {
-  const table = report.tables.find((t) => t.name === name);
-  assert.ok(table, `table ${name} among ${report.tables.map((t) => t.name).join(', ')}`);
-  return table.frame.values.map((row) =>
-    Object.fromEntries(table.frame.columns.map((c: string, i: number) => [c, String((row as unknown[])[i])])),
-  );
-}
+import { studyReport, writeStudyReport } from '../../lib/analysis/studies/index.js';
+import { cellsOf, fixtureArms, fixtureExperiment, fixtureStudy, PROBLEMS } from './arms.js';
 
 const five = [0, 1, 2, 3, 4];
 const mainStudy = fixtureStudy('main', [
@@ -36,7 +27,7 @@ const mainArms = fixtureArms(mainStudy, (method) => SKILLS[method] ?? 0.4);
 const mainReport = studyReport(mainStudy, mainArms);
 
 test('main: eight rows, the direction of the held-out problems never below the chosen one, the paper beside', () => {
-  const rows = rowsOf(mainReport, 'main');
+  const rows = cellsOf(mainReport, 'main');
   assert.deepEqual(
     rows.map((row) => row.method),
     MAIN_METHODS,
@@ -49,7 +40,7 @@ test('main: eight rows, the direction of the held-out problems never below the c
 });
 
 test('main: every run has a row that its evaluation counts out', () => {
-  const rows = rowsOf(mainReport, 'main-runs');
+  const rows = cellsOf(mainReport, 'main-runs');
   assert.equal(rows.length, 40);
   for (const [i, arm] of mainArms.entries()) {
     const right = [...arm.chosen.stages.at(-1)!.correct].filter((bit) => bit === '1').length;
@@ -59,7 +50,7 @@ test('main: every run has a row that its evaluation counts out', () => {
 });
 
 test('main: differences are the mean over seeds, and what differs is said', () => {
-  const rows = rowsOf(mainReport, 'main-differences');
+  const rows = cellsOf(mainReport, 'main-differences');
   const row = rows.find((r) => r.comparison === 'grpo \u2212 zero-shot')!;
   const accuracy = (method: string) =>
     mainArms.filter((a) => a.method.name === method).map((a) => a.result.correct / PROBLEMS);
@@ -96,7 +87,7 @@ test('labels: exchange and competition under each label, pooled over labels with
     report.tables.map((t) => t.name),
     ['regimes', 'regimes-differences', 'regimes-pooled', 'regimes-runs'],
   );
-  const competition = rowsOf(report, 'regimes-differences').filter((row) => row.what === 'competition');
+  const competition = cellsOf(report, 'regimes-differences').filter((row) => row.what === 'competition');
   assert.deepEqual(
     competition.map((row) => row.label),
     LABELS,
@@ -141,7 +132,7 @@ test('group size: each label against N = 8, on the same problems', () => {
     }),
   );
   const study = fixtureStudy('group-size', sizes);
-  const rows = rowsOf(
+  const rows = cellsOf(
     studyReport(
       study,
       fixtureArms(study, () => 0.4),
@@ -159,7 +150,7 @@ test('one seed has no interval over seeds, and is said to be one', () => {
     study,
     fixtureArms(study, () => 0.4),
   );
-  const [row] = rowsOf(report, 'more-differences');
+  const [row] = cellsOf(report, 'more-differences');
   assert.equal(row!['t interval over seeds'], '');
   assert.match(report.notes.join('\n'), /\(one seed\)/);
 });

@@ -3,7 +3,7 @@
  * it a bootstrap over problems and seeds, as a table and in words. Left out: corrections for many comparisons; the words
  * say how many were made.
  */
-import { type Cell, listed, percent, round, span } from '../cells.js';
+import { type Cell, fixed, listed, percent, round, span } from '../cells.js';
 import { type Estimate, pairedOverProblems, pairedOverSeeds, type SeedDifference } from '../stats.js';
 import { accuracyOf, nameOf, pairedArms, type Series, scoresOf } from './series.js';
 
@@ -86,7 +86,7 @@ export function differenceRows(comparisons: readonly Comparison[]): Record<strin
 export function comparisonWords(c: Comparison): string {
   const { value, interval } = c.overSeeds;
   const where = c.a.label === c.b.label && c.a.label !== '' ? `${c.a.label}: ` : '';
-  const points = `${value > 0 ? '+' : ''}${round(100 * value).toFixed(1)}`;
+  const points = `${value > 0 ? '+' : ''}${fixed(100 * value)}`;
   return `${where}${comparisonName(c)} ${points} (${interval ? span(interval, 100) : 'one seed'})`;
 }
 

@@ -3,15 +3,26 @@
  * study from its run folders; `writeStudyReport` writes them.
  */
 import type { ArmResult, Study } from '../../experiments/study.js';
+import { blindSpotsReport } from './blind-spots.js';
+import { controlReport } from './control.js';
+import { costReport } from './cost.js';
+import { densityReport } from './density.js';
 import { labelsReport } from './labels.js';
 import { mainReport } from './main.js';
-import type { StudyReport } from './report.js';
+import { joinReports, type StudyReport } from './report.js';
 
 export { type ReportFigure, type ReportTable, type StudyReport, writeStudyReport } from './report.js';
 
 /** Studies with questions of their own; the others vary one thing and are reported alike. */
 const REPORTS: Readonly<Record<string, (study: Study, arms: readonly ArmResult[]) => StudyReport>> = {
-  main: mainReport,
+  main: (study, arms) =>
+    joinReports(
+      mainReport(study, arms),
+      blindSpotsReport(study, arms),
+      costReport(study, arms),
+      densityReport(study, arms),
+    ),
+  control: controlReport,
 };
 
 /** @throws when there are no runs */

@@ -4,7 +4,7 @@
  */
 import type { MethodResult } from '../../experiments/result.js';
 import type { ArmResult } from '../../experiments/study.js';
-import { type Cell, percent, percentRange, round } from '../cells.js';
+import { type Cell, percent, percentRange, round, span } from '../cells.js';
 import { clopperPearson } from '../stats.js';
 import { summarise } from '../tables.js';
 import { overSeeds, type Series } from './series.js';
@@ -30,7 +30,7 @@ export function methodRows(series: readonly Series[]): Record<string, Cell>[] {
       'pass@1 %': percent(row!.accuracy.value),
       '95% interval': percentRange(row!.accuracy),
       'sd over seeds': percent(row!.acrossSeeds.sd),
-      't interval over seeds': percentRange(row!.seedInterval),
+      't interval over seeds': span(row!.seedInterval, 100),
       'draft tokens': round(row!.draftTokens),
       'final tokens': round(row!.finalTokens),
       'total tokens': round(row!.totalTokens),
