@@ -62,15 +62,6 @@ const arena = (model = ARENA_MODEL): BaseRecipe => ({
   pretrain: pretrainConfigSchema.parse({}),
 });
 
-const lists: BaseRecipe = {
-  task: 'lists',
-  source: {
-    corpus: { writeTokenizer: writeListsTokenizer, example: (random) => listsExample(random) },
-    model: ARENA_MODEL,
-  },
-  pretrain: pretrainConfigSchema.parse({ maxSteps: 1500 }),
-};
-
 /** Where the shipped bases lie. */
 const DATA = join(ROOT, 'data');
 
@@ -89,6 +80,22 @@ const chain: BaseRecipe = {
     from: join(DATA, 'arena-base'),
   },
   pretrain: pretrainConfigSchema.parse({ maxSteps: 1600, batchSize: 32, warmupSteps: 50 }),
+};
+
+/** Goes on from the arena's base as the chain does. */
+const lists: BaseRecipe = {
+  task: 'lists',
+  source: {
+    corpus: { writeTokenizer: writeListsTokenizer, example: (random) => listsExample(random) },
+    model: ARENA_MODEL,
+    from: join(DATA, 'arena-base'),
+  },
+  pretrain: pretrainConfigSchema.parse({
+    maxSteps: 2000,
+    batchSize: 32,
+    learningRate: 2e-3,
+    warmupSteps: 50,
+  }),
 };
 
 export const BASES = {

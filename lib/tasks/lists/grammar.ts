@@ -3,7 +3,7 @@
  * between white space, read by the verifier, by the traces that the base learns from, and by nothing else; what does
  * not fit is not read, and nothing is evaluated. Left out: whether what was written is true (verify.ts).
  *
- *   list      N { N } | nil                 one to five numbers 0..50, or none
+ *   list      N { N } | nil                 one to four numbers 0..24, or none
  *   question  in LIST out LIST in LIST out LIST
  *   summary   { dead OP } path OP then OP
  *   answer    last OP
@@ -20,7 +20,7 @@ export type Shown = readonly [Pair, Pair];
 export type Path = readonly [Op, Op];
 
 /** Numbers that a list has at most. */
-export const LONGEST = 5;
+export const LONGEST = 4;
 
 /** The empty list. */
 export const NIL = 'nil';
@@ -46,7 +46,7 @@ export function writeList(list: List): string {
 
 /**
  * Reads the list at the start of some words, as far as its numbers go.
- * @returns undefined where there is none, or more than five numbers
+ * @returns undefined where there is none, or more than four numbers
  */
 export function readList(w: readonly string[]): List | undefined {
   if (w[0] === NIL) return [];

@@ -13,7 +13,7 @@ export {
   shownListsTrace,
 } from './example.js';
 export { drawLists, type ListsFilter, listsDifficultyOf, listsProblems, listsSplitOf } from './problems.js';
-export { LISTS_VOCAB_SIZE, listsVocabulary, writeListsTokenizer } from './tokenizer-files.js';
+export { listsVocabulary, writeListsTokenizer } from './tokenizer-files.js';
 export {
   LISTS_RIVAL_MODES,
   LISTS_TRACE_DEFAULTS,

@@ -1,15 +1,15 @@
 /**
  * The list language: twelve operations, programs of exactly three of them, and the tests that judge programs. Its
- * interpreter is total and bounded: every operation takes every list of whole numbers 0..50 to another, none makes a
- * list longer, and results past 50 are written as 50. Nothing is evaluated: an operation is looked up by its word.
+ * interpreter is total and bounded: every operation takes every list of whole numbers 0..24 to another, none makes a
+ * list longer, and results past 24 are written as 24. Nothing is evaluated: an operation is looked up by its word.
  * Left out: text (grammar.ts), problems and splits (problems.ts).
  */
 
-/** Whole numbers 0..50. */
+/** Whole numbers 0..24. */
 export type List = readonly number[];
 
-/** Results stop here; 50 is also the largest number with a word of its own. */
-export const LARGEST = 50;
+/** Results stop here; 24 is also the largest number with a word of its own. */
+export const LARGEST = 24;
 
 const APPLY = {
   /** Backwards. */
@@ -18,6 +18,8 @@ const APPLY = {
   sort: (list: List) => [...list].sort((a, b) => a - b),
   /** The first and the last number change places. */
   swap: (list: List) => (list.length < 2 ? [...list] : [list.at(-1)!, ...list.slice(1, -1), list[0]!]),
+  /** The first number goes to the end. */
+  rot: (list: List) => [...list.slice(1), ...list.slice(0, 1)],
   /** Without the first. */
   tail: (list: List) => list.slice(1),
   /** Without the last. */
@@ -38,8 +40,6 @@ const APPLY = {
   },
   /** How far neighbours are apart: one number fewer. */
   diffs: (list: List) => list.slice(1).map((n, i) => Math.abs(n - list[i]!)),
-  /** The even numbers. */
-  evens: (list: List) => list.filter((n) => n % 2 === 0),
 } as const satisfies Record<string, (list: List) => number[]>;
 
 export type Op = keyof typeof APPLY;

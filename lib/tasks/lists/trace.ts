@@ -45,14 +45,14 @@ export interface ListsTraceOptions {
 }
 
 export const LISTS_TRACE_DEFAULTS: ListsTraceOptions = {
-  maxPrograms: 6,
+  maxPrograms: 7,
   stay: 0.5,
   sight: 0.9,
-  thorough: 0.3,
+  thorough: 0.4,
   slip: 0.01,
   disguise: 1 / 3,
   skilled: 0.5,
-  insight: 0.4,
+  insight: 0.5,
   maxDead: 4,
   rival: { copy: 0.35, verify: 0.25, ignore: 0.15, continue: 0.25 },
 };
@@ -145,9 +145,9 @@ function verify(path: Path, solver: Solver): Found {
   return { text, path, last: run.last, taken: again.hit };
 }
 
-/** The second operations after which some last one hits the first example. */
-function hitting(one: List, { shown }: Solver): Op[] {
-  return OPS.filter((op) => opsBetween(apply(op, one), shown[0].output).length > 0);
+/** Whether some last operation hits the first example when this one comes second. */
+function promises(op: Op, one: List, { shown }: Solver): boolean {
+  return opsBetween(apply(op, one), shown[0].output).length > 0;
 }
 
 /** Operations that leave enough numbers for the output come first: none makes a list longer. */
@@ -174,18 +174,20 @@ function search(avoid: ReadonlySet<Op>, solver: Solver): Found & { readonly dead
   let seconds: Op[] = [];
   for (let program = 1; ; program++) {
     const knows = random.uniform() < insight;
-    const promising = first !== undefined && hitting(one, solver).some((op) => seconds.includes(op));
-    const stays = knows ? promising : random.uniform() < options.stay;
+    const promising = (op: Op) => promises(op, one, solver);
+    const stays = knows ? seconds.some(promising) : random.uniform() < options.stay;
     if (first === undefined || seconds.length === 0 || !stays) {
       if (firsts.length === 0) firsts = order(input, OPS, solver);
-      const good = knows ? firsts.findIndex((op) => hitting(apply(op, input), solver).length > 0) : -1;
+      const good = knows
+        ? firsts.findIndex((a) => OPS.some((b) => promises(b, apply(a, input), solver)))
+        : -1;
       first = firsts.splice(Math.max(good, 0), 1)[0]!;
       one = applied(first, input, solver);
       seconds = order(one, OPS, solver);
       tried.push(first);
       parts.push(`try ${writeApplied(first, one)}`);
     }
-    const good = knows ? seconds.findIndex((op) => hitting(one, solver).includes(op)) : -1;
+    const good = knows ? seconds.findIndex(promising) : -1;
     const second = seconds.splice(Math.max(good, 0), 1)[0]!;
     const two = applied(second, one, solver);
     const closing = close(two, shown[0], solver);

@@ -11,13 +11,11 @@ import { type List, OPS, type Pair, type Program, passes, run } from './programs
 
 /** Hidden inputs per problem. */
 export const HIDDEN_TESTS = 8;
-const SHORTEST_INPUT = 3;
-const LARGEST_INPUT = 9;
+const LARGEST_INPUT = 6;
 
-/** An input: three to five numbers 0..9. */
+/** An input: four numbers 0..6. */
 export function drawInput(random: Random): List {
-  const length = SHORTEST_INPUT + random.int(LONGEST - SHORTEST_INPUT + 1);
-  return Array.from({ length }, () => random.int(LARGEST_INPUT + 1));
+  return Array.from({ length: LONGEST }, () => random.int(LARGEST_INPUT + 1));
 }
 
 /** What a program makes of a list. */
