@@ -144,6 +144,7 @@ const PRESETS = {
       ...arena,
       problemsPerStep: 6,
       maxSteps: 80,
+      grpo: { ...arena.grpo, learningRate: 7.5e-4 },
     },
     eval: { problems: 500, validationProblems: 300, samples: 8 },
     saveSteps: 20,
