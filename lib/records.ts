@@ -20,6 +20,14 @@ export interface Problem {
   readonly split: Split;
 }
 
+/** What a policy may read beside its prompt: keys and values that a rival has computed (lib/latent). */
+export interface Memory {
+  /** S, at least 1. */
+  readonly places: number;
+  /** Per layer, each [key heads, S, head size]; keys are rotated for the places -S to -1, right before the prompt. */
+  readonly layers: readonly { readonly k: Float32Array; readonly v: Float32Array }[];
+}
+
 /** One sampled continuation of one prompt. */
 export interface Rollout {
   readonly promptIds: readonly number[];
@@ -29,6 +37,8 @@ export interface Rollout {
   readonly logProbs: readonly number[];
   /** `stop`: the model ended the sequence; `length`: it was cut at the token cap. */
   readonly finishReason: 'stop' | 'length';
+  /** What was read beside the prompt. */
+  readonly memory?: Memory;
 }
 
 /** A completion taken apart: private reasoning, summary for others, final answer. */

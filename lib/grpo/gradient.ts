@@ -6,16 +6,19 @@
  * from the last prompt position. Left out: which rows, which weights, and the optimizer (update.ts).
  */
 import * as tf from '@tensorflow/tfjs';
+import { besideOf, openGates, uploadMemories } from '../latent/index.js';
 import {
   checkAdapter,
   checkTokenIds,
   type ForwardOptions,
   forward,
+  LATENT_GATE,
   type LoraTensors,
   type Model,
   outputHead,
   uploadAdapter,
 } from '../model/index.js';
+import type { Memory } from '../records.js';
 import { type Policy, sharedModel } from '../rollouts/policy.js';
 import { type ScoreOptions, scoreTokens } from '../tensors/logprobs.js';
 import type { JobFunction } from '../tensors/pool.js';
@@ -30,7 +33,11 @@ export interface LossRow {
   readonly advantage: number;
   /** w_i of `tokenWeights`. */
   readonly weight: number;
+  /** What the policy reads beside the prompt, through its adapter's gates (lib/latent). */
+  readonly memory?: Memory;
 }
+
+type ScoredRow = Pick<LossRow, 'promptIds' | 'completionIds' | 'memory'>;
 
 export interface GradientShard {
   readonly policy: Policy;
@@ -63,7 +70,9 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
   const reference =
     options.beta > 0 ? tf.tidy(() => hostLogProbs(base, undefined, rows, options.temperature)) : undefined;
   const adapter = uploadAdapter(policy.adapter);
-  const names = Object.keys(adapter.weights);
+  // Gates that nothing is read through lead to no log-prob: their gradient is zero, and the tape would refuse them.
+  const reads = rows.some((row) => row.memory);
+  const names = Object.keys(adapter.weights).filter((name) => reads || name !== LATENT_GATE);
   const sums = { loss: 0, tokens: 0, entropy: 0, clippedLow: 0, clippedHigh: 0, kl: 0 };
   try {
     const { value, grads } = tf.valueAndGrads((...weights: tf.Tensor[]) => {
@@ -97,21 +106,23 @@ export async function gradientShard({ policy, rows, options }: GradientShard): P
       return tf.sum(tf.mul(scored.logProbs, tf.tensor1d(slopes))) as tf.Scalar;
     })(names.map((name) => adapter.weights[name]!));
     value.dispose();
-    const named: NamedArrays = {};
+    const named: NamedArrays = Object.fromEntries(
+      Object.entries(adapter.weights).map(([name, { size }]) => [name, new Float32Array(size)]),
+    );
     grads.forEach((grad, i) => {
       named[names[i]!] = grad.dataSync() as Float32Array;
       grad.dispose();
     });
     return { ...sums, grads: named };
   } finally {
-    for (const name of names) adapter.weights[name]!.dispose();
+    tf.dispose(Object.values(adapter.weights));
   }
 }
 
 /** Log-probs of the rows' completion tokens under a policy, one array per row (nats, at `temperature`). */
 export async function scoreLogProbs(
   policy: Policy,
-  rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
+  rows: readonly ScoredRow[],
   temperature: number,
 ): Promise<Float32Array[]> {
   const base = sharedModel(policy.base);
@@ -127,7 +138,7 @@ export async function scoreLogProbs(
 function hostLogProbs(
   model: Model,
   lora: LoraTensors | undefined,
-  rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
+  rows: readonly ScoredRow[],
   temperature: number,
 ): Float32Array {
   const { logProbs } = scoreRows(model, lora, rows, { temperature, differentiable: false });
@@ -135,7 +146,7 @@ function hostLogProbs(
 }
 
 /** Where each row's completion lies in the flat [rows x (width - first)] array of scored positions. */
-function layout(rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[]) {
+function layout(rows: readonly ScoredRow[]) {
   const width = Math.max(...rows.map((r) => r.promptIds.length + r.completionIds.length));
   const first = Math.min(...rows.map((r) => r.promptIds.length));
   const scored = width - first;
@@ -145,7 +156,7 @@ function layout(rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[]) {
 function scoreRows(
   model: Model,
   lora: LoraTensors | undefined,
-  rows: readonly Pick<LossRow, 'promptIds' | 'completionIds'>[],
+  rows: readonly ScoredRow[],
   options: Omit<ScoreOptions, 'maxLogits'> & Pick<ForwardOptions, 'gradientCheckpointing'>,
 ) {
   const { width, first, scored, start } = layout(rows);
@@ -161,7 +172,16 @@ function scoreRows(
   // Position t predicts token t + 1: not asked for are the last one and those before the first completion.
   const span = { start: first - 1, count: scored };
   const { gradientCheckpointing, temperature, differentiable } = options;
-  const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, { gradientCheckpointing, span });
+  const gate = lora?.weights[LATENT_GATE];
+  const memories =
+    gate &&
+    uploadMemories(
+      rows.map((row) => row.memory),
+      model.config,
+    );
+  const beside = memories && besideOf(memories, openGates(gate));
+  const reading = { gradientCheckpointing, span, beside };
+  const hidden = forward(model, input, tf.tensor2d(mask, shape), lora, reading);
   const targets = tf.tensor1d(
     ids.flatMap((row) => row.slice(first)),
     'int32',

@@ -54,6 +54,7 @@ export function lossRows(batch: StreamBatch, config: GrpoConfig): LossRow[] {
       oldLogProbs: r.logProbs,
       advantage: advantages[i]!,
       weight: weights[i]!,
+      ...(r.memory ? { memory: r.memory } : {}),
     }))
     .filter((row, i) => lengths[i]! > 0 && (row.advantage !== 0 || config.beta > 0));
 }

@@ -4,7 +4,7 @@
  */
 import * as tf from '@tensorflow/tfjs';
 import { type Block, checkRows, type DecodingWeights, decodeBlock, flatten, joinWeights } from './blocks.js';
-import type { KVCache } from './cache.js';
+import type { KVCache, Reading } from './cache.js';
 import type { ModelConfig } from './config.js';
 import type { Model } from './transformer.js';
 
@@ -14,19 +14,29 @@ export class BlockCache implements KVCache {
   #long: readonly Block[];
   #bias: tf.Tensor3D;
   #positions: readonly number[];
+  /** What the rows read beside their own past. */
+  readonly reading: Reading | undefined;
 
   /**
    * @param long per layer, [R Hkv, T, hd]; the cache's from here on, and so is
    * @param bias [R Hkv, 1, T], which hides padding
    * @param counts real tokens of each row
+   * @param reading the cache's from here on
    */
-  constructor(model: Model, long: readonly Block[], bias: tf.Tensor3D, counts: readonly number[]) {
+  constructor(
+    model: Model,
+    long: readonly Block[],
+    bias: tf.Tensor3D,
+    counts: readonly number[],
+    reading?: Reading,
+  ) {
     this.config = model.config;
     this.weights = joinWeights(model);
     for (const weight of flatten(this.weights)) tf.keep(weight);
     this.#long = long;
     this.#bias = bias;
     this.#positions = counts;
+    this.reading = reading;
     this.#own();
   }
 
@@ -66,7 +76,8 @@ export class BlockCache implements KVCache {
         logits = found;
         return ids;
       };
-      const inputs = { weights: this.weights, long: this.#long, bias: this.#bias, ids, next };
+      const beside = this.reading?.beside;
+      const inputs = { weights: this.weights, long: this.#long, bias: this.#bias, ids, next, beside };
       const after = decodeBlock(this.config, { ...inputs, positions: this.positions() }, 1);
       return { logits: logits!, ...after };
     });
@@ -86,11 +97,13 @@ export class BlockCache implements KVCache {
       return { long: this.#long.map(({ k, v }) => ({ k: pick(k), v: pick(v) })), bias: pick(this.#bias) };
     });
     this.#replace(long, bias);
+    this.reading?.keep(rows);
     this.#positions = rows.map((row) => this.#positions[row]!);
   }
 
   dispose(): void {
     tf.dispose([...flatten(this.weights), this.#bias, ...this.#long.flatMap(({ k, v }) => [k, v])]);
+    this.reading?.dispose();
     this.#positions = [];
   }
 

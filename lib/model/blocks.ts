@@ -9,7 +9,7 @@
 import * as tf from '@tensorflow/tfjs';
 import { hasQkNorm, type ModelConfig } from './config.js';
 import { hidingBias, rmsNormalise, rotary, rotate, swiglu, writeRows } from './operations.js';
-import { forward, logits, type Model } from './transformer.js';
+import { type Beside, forward, logits, type Model } from './transformer.js';
 
 /** A model's weights as decoding reads them. */
 export interface DecodingWeights {
@@ -112,6 +112,7 @@ export function prefillBlocks(
   model: Model,
   ids: tf.Tensor2D,
   mask: tf.Tensor2D,
+  beside?: Beside,
 ): { logits: tf.Tensor2D; long: Block[]; bias: tf.Tensor3D } {
   const { hidden_size: d, head_dim: hd, num_key_value_heads: Hkv } = model.config;
   const [R, T] = ids.shape;
@@ -121,6 +122,7 @@ export function prefillBlocks(
     const hidden = forward(model, ids, mask, undefined, {
       span: { start: T - 1, count: 1 },
       onKeys: (k, v) => long.push({ k: rank3(k), v: rank3(v) }),
+      beside,
     });
     const perKeyHead = tf.tile(tf.reshape(hidingBias(mask), [R, 1, T]), [1, Hkv, 1]);
     return {
@@ -144,6 +146,7 @@ export interface DecodeInputs {
   readonly positions: tf.Tensor2D;
   /** @param step counts the tokens of this call; returns the next ids [R] int32 */
   readonly next: (logits: tf.Tensor2D, step: number) => tf.Tensor1D;
+  readonly beside?: Beside | undefined;
 }
 
 /**
@@ -156,7 +159,7 @@ export function decodeBlock(
   inputs: DecodeInputs,
   steps: number,
 ): { long: Block[]; bias: tf.Tensor3D } {
-  const { weights, long, bias, positions } = inputs;
+  const { weights, long, bias, positions, beside } = inputs;
   const { num_attention_heads: H, num_key_value_heads: Hkv, head_dim: hd } = config;
   const own = ownPlaces(bias, steps);
   // Each layer's past with room for this call's tokens; a token's place is written when it is read.
@@ -181,7 +184,10 @@ export function decodeBlock(
       past.v = write(past.v, v);
       const query = tf.reshape(q!, [-1, H / Hkv, hd]) as tf.Tensor3D;
       const p = tf.softmax(tf.add(tf.matMul(query, past.k, false, true), seen)) as tf.Tensor3D;
-      const mixed = tf.matMul(p, past.v);
+      const own = tf.matMul(p, past.v);
+      const mixed = beside
+        ? tf.add(own, tf.reshape(beside(layer, tf.mul(q!, Math.sqrt(hd))), own.shape))
+        : own;
       x = tf.add(x, tf.matMul(tf.reshape(mixed, [-1, H * hd]) as tf.Tensor2D, w.output));
       const [gate, up] = tf.split(tf.matMul(normalise(x), w.gateUp), 2, 1) as [tf.Tensor2D, tf.Tensor2D];
       x = tf.add(x, tf.matMul(swiglu(gate, up), w.down));

@@ -10,7 +10,7 @@ import { wasmKernels } from '../tensors/wasm-kernels.js';
 import { BlockCache } from './block-cache.js';
 import { prefillBlocks } from './blocks.js';
 import { KernelCache, kernelsFit } from './kernel-cache.js';
-import type { Model } from './transformer.js';
+import type { Beside, Model } from './transformer.js';
 
 /** The state of a batch that is being decoded. Not for use after `dispose`. */
 export interface KVCache {
@@ -26,27 +26,36 @@ export interface KVCache {
   dispose(): void;
 }
 
+/** What the rows of a batch read beside their own past; rows leave it as they leave the cache. */
+export interface Reading {
+  readonly beside: Beside;
+  keep(rows: readonly number[]): void;
+  dispose(): void;
+}
+
 /**
  * Reads the prompts.
  * @param ids [R, T] int32, padded on the left
  * @param attentionMask [R, T], 1 at real tokens
+ * @param reading the cache's from here on
  * @returns logits [R, V] after each row's last token, and the cache; both are the caller's to dispose
  */
 export function prefill(
   model: Model,
   ids: tf.Tensor2D,
   attentionMask: tf.Tensor2D,
+  reading?: Reading,
 ): { logits: tf.Tensor2D; cache: KernelCache | BlockCache } {
   const { counts, ...read } = tf.tidy(() => {
     const mask = tf.cast(attentionMask, 'float32');
-    return { ...prefillBlocks(model, ids, mask), counts: tf.sum(mask, 1) as tf.Tensor1D };
+    return { ...prefillBlocks(model, ids, mask, reading?.beside), counts: tf.sum(mask, 1) as tf.Tensor1D };
   });
   const lengths: number[] = Array.from(counts.dataSync());
   counts.dispose();
   const kernels = wasmKernels();
   if (!kernels || !kernelsFit(model.config))
-    return { logits: read.logits, cache: new BlockCache(model, read.long, read.bias, lengths) };
-  const cache = new KernelCache(kernels, model, read.long, lengths);
+    return { logits: read.logits, cache: new BlockCache(model, read.long, read.bias, lengths, reading) };
+  const cache = new KernelCache(kernels, model, read.long, lengths, reading);
   tf.dispose([read.bias, ...read.long.flatMap(({ k, v }) => [k, v])]);
   return { logits: read.logits, cache };
 }

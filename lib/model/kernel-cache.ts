@@ -11,7 +11,7 @@
 import * as tf from '@tensorflow/tfjs';
 import type { WasmKernels } from '../tensors/wasm-kernels.js';
 import { type Block, checkRows } from './blocks.js';
-import type { KVCache } from './cache.js';
+import type { KVCache, Reading } from './cache.js';
 import { hasQkNorm, type ModelConfig } from './config.js';
 import { rotary } from './operations.js';
 import type { Model } from './transformer.js';
@@ -39,15 +39,25 @@ export class KernelCache implements KVCache {
   /** Of each row's next token; as many came before it. */
   #positions: number[];
   #length: number;
+  /** What the rows read beside their own past: the one part that is made of TensorFlow.js operations. */
+  readonly #reading: Reading | undefined;
 
   /**
    * @param blocks one per layer, [R Hkv, T, hd], still the caller's
    * @param counts real tokens of each row, the last ones of its T
+   * @param reading the cache's from here on
    */
-  constructor(kernels: WasmKernels, model: Model, blocks: readonly Block[], counts: readonly number[]) {
+  constructor(
+    kernels: WasmKernels,
+    model: Model,
+    blocks: readonly Block[],
+    counts: readonly number[],
+    reading?: Reading,
+  ) {
     const { config } = model;
     const T = blocks[0]!.k.shape[1];
     this.#kernels = kernels;
+    this.#reading = reading;
     this.#config = config;
     this.#weights = packWeights(kernels, model);
     this.#positions = [...counts];
@@ -85,12 +95,14 @@ export class KernelCache implements KVCache {
   keep(rows: readonly number[]): void {
     checkRows(rows, this.rows);
     this.#rebuild(rows, this.#capacity);
+    this.#reading?.keep(rows);
     this.#positions = rows.map((row) => this.#positions[row]!);
   }
 
   dispose(): void {
     tf.dispose([this.#weights.packed, ...this.#weights.norms, this.#angles.cos, this.#angles.sin]);
     this.#disposeRows();
+    this.#reading?.dispose();
     this.#blocks = [];
     this.#positions = [];
   }
@@ -132,6 +144,11 @@ export class KernelCache implements KVCache {
       const past = [positions, address(block.k), address(block.v), scores];
       cachedAttention(qkv, qNorm, kNorm, eps, cos, sin, ...past, mixed, R, H, Hkv, hd, this.#capacity);
       linear(mixed, o, x, d, true);
+      if (this.#reading) {
+        const beside = this.#readBeside(this.#reading, i, qkv, width);
+        linear(address(beside), o, x, d, true); // what is added before a product may be added after it
+        beside.dispose();
+      }
       rmsNormalise(x, normed, R, d, eps);
       linear(normed, gate, gateUp, 2 * I);
       linear(normed, up, gateUp + I * WORD, 2 * I);
@@ -144,6 +161,22 @@ export class KernelCache implements KVCache {
     this.#positions = this.#positions.map((position) => position + 1);
     this.#length += 1;
     return logits;
+  }
+
+  /**
+   * @param qkv address of [R, width], the queries first, as cachedAttention leaves them: rotated, times 1 / sqrt(hd)
+   * @returns [R, H, 1, hd], the caller's to dispose
+   */
+  #readBeside(reading: Reading, layer: number, qkv: number, width: number): tf.Tensor4D {
+    const { num_attention_heads: H, head_dim: hd } = this.#config;
+    const { address, allocate, gatherBlocks, scratch, writeIntegers } = this.#kernels;
+    const bytes = H * hd * WORD;
+    return tf.tidy(() => {
+      const queries = allocate<tf.Rank.R4>([this.rows, H, 1, hd]);
+      writeIntegers(scratch, Array.from(this.#positions.keys()));
+      gatherBlocks(qkv, scratch, address(queries), this.rows, bytes, width * WORD, bytes);
+      return reading.beside(layer, tf.mul(queries, Math.sqrt(hd)));
+    });
   }
 
   get #placeBytes(): number {

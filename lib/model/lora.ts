@@ -46,6 +46,9 @@ export interface Adapter {
   readonly weights: Readonly<Record<string, HostTensor>>;
 }
 
+/** A matrix that may lie beside LoRA's in an adapter's weights: the gates of lib/latent, [layers, heads]. */
+export const LATENT_GATE = 'latent.gate';
+
 /** How far B's up-projections lie from zero: in units of the base weight's own std, or outright. */
 export type InitNoise = { readonly relative: number } | { readonly absolute: number };
 
@@ -103,6 +106,8 @@ export function parameterShare(model: ModelConfig, lora: LoraConfig): number {
 /** @throws naming the tensor when the adapter's matrices are not those its config wants on this model */
 export function checkAdapter(model: ModelConfig, adapter: Adapter, where: string): void {
   const expected = adapterShapes(model, adapter.config);
+  if (adapter.weights[LATENT_GATE])
+    expected.set(LATENT_GATE, [model.num_hidden_layers, model.num_attention_heads]);
   for (const [name, shape] of expected) {
     const found = adapter.weights[name];
     if (!found) throw new Error(`${where}: tensor '${name}' [${shape}] is missing`);

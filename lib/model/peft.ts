@@ -1,12 +1,14 @@
 /**
  * Adapters as PEFT folders: adapter_config.json beside adapter_model.safetensors. What is written here loads in
- * PEFT, TRL and vLLM. Left out: every variant of LoRA but the plain one; a folder that needs one is refused.
+ * PEFT, TRL and vLLM; the gates of lib/latent, which PEFT does not know, lie beside them in latent.safetensors.
+ * Left out: every variant of LoRA but the plain one; a folder that needs one is refused.
  */
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readJson, writeJson } from '../files.js';
 import type { ModelConfig } from './config.js';
-import { type Adapter, checkAdapter, LORA_TARGETS, loraConfig } from './lora.js';
+import { type Adapter, checkAdapter, LATENT_GATE, LORA_TARGETS, loraConfig } from './lora.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
 
 const off = z.literal(false, 'this variant of LoRA is not computed here').nullish();
@@ -36,6 +38,8 @@ const adapterConfigSchema = z.looseObject({
   target_parameters: empty,
 });
 
+const gatePath = (folder: string) => join(folder, 'latent.safetensors');
+
 /** Reads a PEFT adapter folder for this model. @throws naming the file and the field or tensor that does not fit */
 export function readAdapter(folder: string, model: ModelConfig): Adapter {
   const config = readJson(join(folder, 'adapter_config.json'), adapterConfigSchema);
@@ -49,7 +53,10 @@ export function readAdapter(folder: string, model: ModelConfig): Adapter {
         (typeof LORA_TARGETS)[number],
       ],
     }),
-    weights: readSafetensors(path).tensors,
+    weights: {
+      ...readSafetensors(path).tensors,
+      ...(existsSync(gatePath(folder)) ? readSafetensors(gatePath(folder)).tensors : {}),
+    },
   };
   checkAdapter(model, adapter, path);
   return adapter;
@@ -61,7 +68,10 @@ export function readAdapter(folder: string, model: ModelConfig): Adapter {
  */
 export function writeAdapter(folder: string, adapter: Adapter, baseModel: string): void {
   const { r, alpha, targetModules } = adapter.config;
-  writeSafetensors(join(folder, 'adapter_model.safetensors'), adapter.weights);
+  const { [LATENT_GATE]: gate, ...lora } = adapter.weights;
+  writeSafetensors(join(folder, 'adapter_model.safetensors'), lora);
+  if (gate) writeSafetensors(gatePath(folder), { [LATENT_GATE]: gate });
+  else rmSync(gatePath(folder), { force: true });
   writeJson(join(folder, 'adapter_config.json'), {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',

@@ -45,6 +45,12 @@ export interface LoraTensors {
 /** What a layer asks for: from rotated queries [R, H, T, hd] and this call's keys and values, the mixed values. */
 type Attend = (q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D) => tf.Tensor4D;
 
+/**
+ * What a layer's queries read beside their own sequence (lib/latent): from rotated queries [R, H, T, hd], what is added
+ * to the mixed values.
+ */
+export type Beside = (layer: number, q: tf.Tensor4D) => tf.Tensor4D;
+
 /** The name PEFT gives to a LoRA matrix of a linear module, e.g. of `model.layers.0.self_attn.q_proj`. */
 export function loraName(module: string, matrix: 'A' | 'B'): string {
   return `base_model.model.${module}.lora_${matrix}.weight`;
@@ -69,6 +75,8 @@ export interface ForwardOptions {
    * with `gradientCheckpointing`.
    */
   readonly onKeys?: (k: tf.Tensor4D, v: tf.Tensor4D) => void;
+  /** Not together with `gradientCheckpointing`. */
+  readonly beside?: Beside | undefined;
 }
 
 /**
@@ -83,9 +91,11 @@ export function forward(
   ids: tf.Tensor2D,
   attentionMask: tf.Tensor2D,
   lora?: LoraTensors,
-  { gradientCheckpointing, span, onKeys }: ForwardOptions = {},
+  { gradientCheckpointing, span, onKeys, beside }: ForwardOptions = {},
 ): tf.Tensor3D {
   const { shape } = ids;
+  if (gradientCheckpointing && beside)
+    throw new Error('gradientCheckpointing true: with a memory beside the prompt only false is allowed');
   const { hidden_size, head_dim, rope_theta, rms_norm_eps, num_hidden_layers } = model.config;
   return tf.tidy(() => {
     const mask = tf.cast(attentionMask, 'float32');
@@ -100,7 +110,8 @@ export function forward(
       }
       const attend: Attend = (q, k, v) => {
         onKeys?.(k, v);
-        return attention(q, k, v, within(bias, out));
+        const mixed = attention(q, k, v, within(bias, out));
+        return beside ? tf.add(mixed, beside(layer, q)) : mixed;
       };
       const before = x;
       x = tf.tidy(() => block(model, layer, before, shape, table, attend, lora, out));

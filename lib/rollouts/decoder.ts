@@ -16,6 +16,7 @@ import {
   type Model,
   type ModelConfig,
   prefill,
+  type Reading,
   unflatten,
 } from '../model/index.js';
 import { asGraph, type TensorFunction } from '../tensors/graph.js';
@@ -49,6 +50,8 @@ export interface Decoder {
 export interface Prompts {
   readonly ids: readonly (readonly number[])[];
   readonly padId: number;
+  /** What each prompt reads beside itself; the decoder's from here on. */
+  readonly reading?: Reading | undefined;
 }
 
 /**
@@ -58,7 +61,7 @@ export interface Prompts {
  */
 export function startDecoder(
   model: Model,
-  { ids, padId }: Prompts,
+  { ids, padId, reading }: Prompts,
   copies: readonly number[],
   uniforms: Float32Array,
   options: SamplingOptions,
@@ -73,17 +76,19 @@ export function startDecoder(
   const mask = tf.tensor2d(ids.map((row) => [...padding(row).fill(0), ...row.map(() => 1)]));
   const choice = choiceOf(options);
   const scalars = choiceScalars(options);
-  const { logits, cache } = prefill(model, input, mask);
+  const { logits, cache } = prefill(model, input, mask, reading);
   tf.dispose([input, mask]);
   cache.keep(copies);
   const draw = (from: tf.Tensor2D, shares: Float32Array): Drawn =>
     tf.tidy(() => download(sampleTokens(from, tf.tensor2d(shares, [cache.rows, 1]), choice, scalars)));
   const first = tf.tidy(() => draw(tf.gather(logits, tf.tensor1d([...copies], 'int32')), uniforms));
   logits.dispose();
+  // A memory is outside what a graph of one call takes in.
+  const inBlocks = cache instanceof BlockCache && !reading;
   const decoder: Decoder = {
-    tokensPerCall: cache instanceof BlockCache ? TOKENS_PER_CALL : 1,
+    tokensPerCall: inBlocks ? TOKENS_PER_CALL : 1,
     next: (lastIds, shares) =>
-      cache instanceof BlockCache
+      inBlocks
         ? nextBlock(cache, lastIds, shares, choice, scalars)
         : tf.tidy(() => draw(decodeStep(cache, lastIds), shares)),
     keep: (rows) => cache.keep(rows),

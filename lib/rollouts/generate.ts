@@ -5,9 +5,10 @@
  * its names give, so the rollouts depend on neither. Finished rows leave the batch. The adapter is merged into
  * the base for sampling. Left out: what a prompt says and what a completion means (text/, agon/).
  */
-import { checkTokenIds, type Model, mergeAdapter } from '../model/index.js';
+import { openMemories } from '../latent/index.js';
+import { checkTokenIds, type HostTensor, LATENT_GATE, type Model, mergeAdapter } from '../model/index.js';
 import { type Random, stream } from '../random.js';
-import type { Rollout } from '../records.js';
+import type { Memory, Rollout } from '../records.js';
 import type { JobFunction, Pool } from '../tensors/pool.js';
 import { type Drawn, startDecoder } from './decoder.js';
 import { type Policy, sharedModel } from './policy.js';
@@ -24,6 +25,8 @@ export interface GenerationOptions extends SamplingOptions {
 export interface RolloutRequest {
   readonly promptIds: readonly number[];
   readonly names: readonly (string | number)[];
+  /** Keys and values that are read beside the prompt; the policy's adapter needs gates for it. */
+  readonly memory?: Memory;
 }
 
 interface GenerateShard {
@@ -65,7 +68,7 @@ export async function generateShard({ policy, requests, options }: GenerateShard
   const base = sharedModel(policy.base);
   const merged = policy.adapter ? mergeAdapter(base, policy.adapter) : undefined;
   try {
-    return sampleBatch(merged ?? base, requests, options);
+    return sampleBatch(merged ?? base, requests, options, policy.adapter?.weights[LATENT_GATE]);
   } finally {
     merged?.dispose();
   }
@@ -88,7 +91,8 @@ interface Row {
 }
 
 /**
- * Samples a batch on a loaded model. Each distinct prompt is read once.
+ * Samples a batch on a loaded model. Each distinct prompt is read once, one with a memory by each row for itself.
+ * @param gate of the memories [layers, heads] (lib/latent)
  * @throws when a prompt is empty, holds an id beyond the vocabulary or does not leave room for one token in the
  *   model's context, when the options cannot be, and when logits are not finite
  */
@@ -96,6 +100,7 @@ export function sampleBatch(
   model: Model,
   requests: readonly RolloutRequest[],
   options: GenerationOptions,
+  gate?: HostTensor,
 ): Rollout[] {
   const longest = Math.max(...requests.map((r) => r.promptIds.length));
   const context = model.config.max_position_embeddings;
@@ -112,16 +117,19 @@ export function sampleBatch(
     room: Math.min(options.maxCompletionLength, context - request.promptIds.length),
     finishReason: undefined,
   }));
-  const keys = requests.map(({ promptIds }) => promptIds.join());
-  const prompts = new Map(requests.map(({ promptIds }, i) => [keys[i]!, promptIds]));
+  const keys = requests.map(({ promptIds, memory }, i) => promptIds.join() + (memory ? ` ${i}` : ''));
+  const prompts = new Map(requests.map((request, i) => [keys[i]!, request]));
   const places = new Map([...prompts.keys()].map((key, i) => [key, i]));
   const uniforms = (batch: readonly Row[], count: number) =>
     Float32Array.from({ length: batch.length * count }, (_, i) =>
       uniformFloat(batch[Math.floor(i / count)]!.random.uniform()),
     );
+  const read = [...prompts.values()];
+  const memories = read.map(({ memory }) => memory);
+  const reading = openMemories(memories, gate, model.config);
   const { first, decoder } = startDecoder(
     model,
-    { ids: [...prompts.values()], padId: options.padId },
+    { ids: read.map(({ promptIds }) => promptIds), padId: options.padId, reading },
     keys.map((key) => places.get(key)!),
     uniforms(rows, 1),
     options,
