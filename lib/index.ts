@@ -1,7 +1,8 @@
 /**
  * What a notebook cell imports: `import { openWorld, sampleStep, ... } from 'agon'`.
  *
- * Rooms, lowest floor first: kernels, tensors, model, text, tasks, rollouts, grpo, agon, experiments, analysis, notebook.
+ * Rooms, lowest floor first: kernels, tensors, model, text, tasks, latent, rollouts, grpo, agon, experiments,
+ * analysis, notebook.
  * Everything public is exported by name from here; the rooms' own files are the reference.
  */
 export * as tf from '@tensorflow/tfjs';
@@ -9,6 +10,7 @@ export { DataFrame } from 'danfojs-node';
 export * from './agon/attempt.js';
 export * from './agon/cascade.js';
 export * from './agon/exchange.js';
+export * from './agon/latent.js';
 export * from './agon/methods.js';
 export * from './agon/rewards.js';
 export * from './agon/step.js';
@@ -39,6 +41,7 @@ export * from './grpo/config.js';
 export * from './grpo/gradient.js';
 export * from './grpo/loss.js';
 export * from './grpo/update.js';
+export * from './latent/index.js';
 export * from './model/index.js';
 export { QWEN3 } from './model/qwen3.js';
 export * from './notebook/display.js';
@@ -47,6 +50,7 @@ export * from './notebook/progress.js';
 export * from './random.js';
 export * from './records.js';
 export * from './rollouts/generate.js';
+export * from './rollouts/memories.js';
 export * from './rollouts/policy.js';
 export * from './rollouts/sampler.js';
 export * from './tasks/index.js';

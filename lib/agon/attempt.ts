@@ -11,6 +11,7 @@ import type { Task } from '../tasks/index.js';
 import type { Pool } from '../tensors/pool.js';
 import { buildPrompt, parseCompletion, type Tokenizer } from '../text/index.js';
 import { type Shows, shownOf } from './exchange.js';
+import { rivalMemories } from './latent.js';
 
 /** Everything that stays the same over a run: the task, the frozen base and its tokenizer, the pool. */
 export interface World {
@@ -72,9 +73,12 @@ export async function attempt(
       `adapter '${name}' is not there; there are: ${Object.keys(adapters).join(', ') || 'none'}`,
     );
   const { tokenizer, task } = world;
+  const memories = await rivalMemories(world, adapters, assignments, sampling.generationBatchSize);
+  const beside = memories.map((memory) => (memory ? { memory } : {}));
   const requests = assignments.map((assignment, i) => ({
     promptIds: tokenizer.encode(promptText(world, role, assignment)),
     names: [...names, role, i],
+    ...beside[i],
   }));
   const options = { ...sampling, eosId: tokenizer.eosId, padId: tokenizer.padId };
   const policy = { base: world.base, adapter };
@@ -87,7 +91,7 @@ export async function attempt(
     onDone,
   );
   return assignments.map(({ problem, reads, rival = reads }, i) => {
-    const rollout = rollouts[i]!;
+    const rollout = { ...rollouts[i]!, ...beside[i] };
     const text = tokenizer.decode([...rollout.completionIds]);
     const completion = parseCompletion(text, rollout.finishReason);
     return {

@@ -8,9 +8,26 @@ import type { Attempt } from '../records.js';
 import type { Task } from '../tasks/index.js';
 import { shownSummary, withholdAnswer } from '../text/index.js';
 
-export const SHOWS = ['summary', 'nothing', 'dead-ends', 'path', 'trace', 'answer'] as const;
-/** `trace`: reasoning and summary, the answer masked in both; `answer`: the summary and the answer, nothing masked. */
+export const SHOWS = [
+  'summary',
+  'nothing',
+  'dead-ends',
+  'path',
+  'trace',
+  'answer',
+  'latent',
+  'latent-summary',
+] as const;
+/**
+ * `trace`: reasoning and summary, the answer masked in both; `answer`: the summary and the answer, nothing masked;
+ * `latent`, `latent-summary`: no words, but the rival's keys and values (latent.ts).
+ */
 export type Shows = (typeof SHOWS)[number];
+
+/** Whether a rival is shown as keys and values and not as text. */
+export function isLatent(shows: Shows | undefined): boolean {
+  return shows === 'latent' || shows === 'latent-summary';
+}
 
 /** The text that stands in the challenger's prompt; undefined where there is none, and the prompt says so. */
 export function shownOf(rival: Attempt, task: Task, shows: Shows = 'summary'): string | undefined {
@@ -19,6 +36,8 @@ export function shownOf(rival: Attempt, task: Task, shows: Shows = 'summary'): s
   const { completion } = rival;
   const text = {
     nothing: () => '',
+    latent: () => '',
+    'latent-summary': () => '',
     'dead-ends': () => task.summaryParts(summary).deadEnds,
     path: () => task.summaryParts(summary).path,
     trace: () => {

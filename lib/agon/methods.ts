@@ -124,6 +124,8 @@ const VARIANTS: readonly Method[] = [
   // Other signals, more policies.
   variant('class-baseline', { challengeReward: 'classBaseline' }),
   variant('agon-bonus-0.25', { rewardWeight: 0.25 }),
+  variant('agon-latent', { shows: 'latent' }),
+  variant('agon-latent-summary', { shows: 'latent-summary' }),
   variant('agon-ring', { adapters: ['A', 'B', 'C'] }, RING),
 ];
 

@@ -8,11 +8,13 @@
 
 import { relative } from 'node:path';
 import type { Adapters, World } from '../agon/attempt.js';
+import { isLatent } from '../agon/exchange.js';
 import { METHODS, type TrainingRow } from '../agon/methods.js';
 import { type Stream, sampleStep } from '../agon/step.js';
 import { ROOT } from '../files.js';
 import { initAdamW } from '../grpo/adamw.js';
 import { paramsOf, type Trainee, type UpdateMetrics, updateAdapter } from '../grpo/update.js';
+import { gateValues, withGates } from '../latent/index.js';
 import { initAdapter } from '../model/index.js';
 import { stream } from '../random.js';
 import type { Attempt, Problem, Reward } from '../records.js';
@@ -54,7 +56,8 @@ export function initTrainees(base: string, row: TrainingRow, config: RunConfig):
   const { initNoise, ...lora } = config.lora;
   return Object.fromEntries(
     row.adapters.map((name) => {
-      const adapter = initAdapter(model, lora, stream(config.seed, 'lora', name), name, initNoise);
+      const plain = initAdapter(model, lora, stream(config.seed, 'lora', name), name, initNoise);
+      const adapter = isLatent(row.shows) ? withGates(plain, model.config) : plain;
       return [name, { adapter, optimizer: initAdamW(paramsOf(adapter)) }];
     }),
   );
@@ -172,6 +175,7 @@ export async function trainStep(
     step,
     ...Object.assign({}, ...streams.map((s) => prefixed(s.role, streamMetrics(s)))),
     ...Object.assign({}, ...updates),
+    ...Object.assign({}, ...Object.entries(trainees).map(([name, t]) => prefixed(name, gateMetrics(t)))),
     num_tokens: streams.reduce((sum, s) => sum + s.attempts.reduce((n, a) => n + tokensOf(a), 0), 0),
     ...wallClock(start, sampled, end),
   };
@@ -224,6 +228,14 @@ export function streamMetrics(s: Stream): Metrics {
       ? { 'advantage/right_beside_right': right.reduce((a, b) => a + b, 0) / right.length }
       : {}),
   };
+}
+
+/** Where an adapter reads its rival's memory: the mean of its gates, and how far they stand open. */
+function gateMetrics({ adapter }: Trainee): Metrics {
+  const gates = gateValues(adapter);
+  if (gates.length === 0) return {};
+  const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+  return { gate_mean: mean(gates), gate_mean_abs: mean(gates.map(Math.abs)) };
 }
 
 /** Tokens of one attempt, prompt included. */

@@ -8,7 +8,7 @@ import type { Attempt, Problem, Role } from '../../lib/records.js';
 import type { GenerationOptions, RolloutRequest } from '../../lib/rollouts/generate.js';
 import type { Policy } from '../../lib/rollouts/policy.js';
 import type { Task } from '../../lib/tasks/index.js';
-import type { Pool } from '../../lib/tensors/pool.js';
+import type { JobFunction, Pool } from '../../lib/tensors/pool.js';
 import { ENGLISH_STYLE, type Tokenizer } from '../../lib/text/index.js';
 
 export function problem(id: string, question = `question ${id}`, gold = 'right'): Problem {
@@ -99,8 +99,11 @@ export function scriptedWorld(script: Script, task: Task = textTask, tokenizer: 
   };
   const pool: Pool = {
     workers: 0,
-    async map<In, Out>(_job: unknown, inputs: readonly In[]) {
+    async map<In, Out>(job: JobFunction<In, Out>, inputs: readonly In[]) {
       const shards = inputs as readonly unknown[] as readonly Shard[];
+      // A draft that is remembered (rollouts/memories.ts) is not sampled: without a model, a memory of nothing.
+      if (job.name === 'readShard')
+        return shards.map(({ requests }) => requests.map(() => ({ places: 1, layers: [] }))) as Out[];
       return shards.map(({ policy, requests }) => requests.map((r) => sample(policy, r))) as Out[];
     },
     async close() {},
