@@ -172,9 +172,12 @@ export const STUDIES: readonly Study[] = [
     { label: '0.53M', methods: FIVE_METHODS },
     { label: '1.25M', base: 'arena-large', methods: FIVE_METHODS },
   ]),
-  halfStudy('more', 'More policies', 'Do three policies in a ring do more than two?', [
-    { label: '', methods: ['agon', 'agon-ring'] },
-  ]),
+  halfStudy(
+    'beyond',
+    'More policies, and exchange without words',
+    'Does a ring of three do more than a pair? Do keys and values say more than a summary?',
+    [{ label: '', methods: ['agon', 'agon-ring', 'agon-latent', 'agon-latent-summary'] }],
+  ),
 ];
 
 /** @throws naming the studies there are */
