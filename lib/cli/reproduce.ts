@@ -38,7 +38,7 @@ import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
 import { STUDIES, studyByName } from '../experiments/studies.js';
 import { collectStudy, runStudy, type Study } from '../experiments/study.js';
-import { openWorld } from '../experiments/world.js';
+import { checkBases, openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
 import { parameterShare } from '../model/index.js';
 import { planMarkdown, planSummary } from '../notebook/plan.js';
@@ -111,6 +111,8 @@ async function reproduceStudies(
   world: World,
   options: ExperimentOptions & { readonly resultsFolder: string },
 ): Promise<void> {
+  // What is missing must not show after hours.
+  checkBases(studies.flatMap((study) => study.experiments));
   for (const [i, chosen] of studies.entries()) {
     const { name, title, question } = studyByName(chosen.name);
     const runs = chosen.experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);

@@ -2,6 +2,8 @@
  * Opens the world a run lives in: the task, the frozen base with its tokenizer, and the pool of workers. Checks
  * that they fit together before anything long starts. Left out: adapters, which belong to runs.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { World } from '../agon/attempt.js';
 import { sharedModel } from '../rollouts/policy.js';
 import { TASKS, type TaskName } from '../tasks/index.js';
@@ -33,6 +35,13 @@ export interface WorldOptions {
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
   await initBackend(options.backend);
   return enter(createPool(options.workers), options.base ?? ARENA_BASE, options.task ?? 'countdown');
+}
+
+/** @throws naming the command that makes it when a base of these experiments is not in data/ */
+export function checkBases(experiments: readonly Pick<Experiment, 'base'>[]): void {
+  for (const base of new Set(experiments.map((e) => e.base)))
+    if (!existsSync(join(baseFolder(base), 'model.safetensors')))
+      throw new Error(`the base ${base} is not in data/: make it with npm run pretrain -- --base ${base}`);
 }
 
 /** The world of an experiment's base and task, with the pool of another: many experiments share one set of threads. */
