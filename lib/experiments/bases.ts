@@ -79,7 +79,7 @@ const chain: BaseRecipe = {
     model: ARENA_MODEL,
     from: join(DATA, 'arena-base'),
   },
-  pretrain: pretrainConfigSchema.parse({ maxSteps: 1600, batchSize: 32, warmupSteps: 50 }),
+  pretrain: pretrainConfigSchema.parse({ maxSteps: 700, batchSize: 32, warmupSteps: 50 }),
 };
 
 /** Goes on from the arena's base as the chain does. */

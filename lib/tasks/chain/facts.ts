@@ -58,7 +58,7 @@ export interface Doubts {
   readonly mistake: number;
 }
 
-export const DOUBT_DEFAULTS: Doubts = { slipping: 0.4, slip: 0.3, mistaken: 0.25, mistake: 0.6 };
+export const DOUBT_DEFAULTS: Doubts = { slipping: 0.5, slip: 0.3, mistaken: 0.35, mistake: 0.6 };
 
 /** The one wrong result of a fact, and how often it is written. A function of the fact alone. */
 export function doubtOf(

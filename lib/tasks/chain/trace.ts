@@ -40,13 +40,13 @@ export interface ChainTraceOptions {
 
 export const CHAIN_TRACE_DEFAULTS: ChainTraceOptions = {
   doubts: DOUBT_DEFAULTS,
-  care: { none: 0.5, some: 0.35, all: 0.15 },
-  over: 0.3,
-  split: 0.5,
+  care: { none: 0.4, some: 0.4, all: 0.2 },
+  over: 0.35,
+  split: 0.6,
   third: 0.5,
   differing: 0.75,
   check: 0.5,
-  rival: { copy: 0.3, verify: 0.3, some: 0.2, ignore: 0.2 },
+  rival: { copy: 0.2, verify: 0.35, some: 0.25, ignore: 0.2 },
 };
 
 function pickShare<K extends string>(random: Random, shares: Readonly<Record<K, number>>): K {
