@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { deploy } from '../../lib/agon/cascade.js';
 import {
   deploymentName,
+  MAIN_METHODS,
   METHOD_NAMES,
   METHODS,
   methodByName,
@@ -63,16 +64,46 @@ test('roles rotate every step, stay fixed in the ablation, and one adapter plays
   for (const name of ['grpo', 'self-refinement']) assert.deepEqual(at(name), [aa, aa, aa, aa], name);
 });
 
+test('a ring of three turns by one, and deploys the pairs it trains', () => {
+  const ring = methodByName('agon-ring');
+  const pairs = [0, 1, 2, 3, 4, 5].map((step) => rolesAt(ring.training!, step));
+  const turn = [
+    { draft: 'A', challenge: 'B' },
+    { draft: 'B', challenge: 'C' },
+    { draft: 'C', challenge: 'A' },
+  ];
+  assert.deepEqual(pairs, [...turn, ...turn]);
+  assert.deepEqual(
+    ring.deployments,
+    turn.map(({ draft, challenge }) => [draft, challenge]),
+  );
+});
+
+test('a frozen rival drafts at every step and never challenges', () => {
+  for (const name of ['frozen-agon', 'frozen-cooperative']) {
+    for (let step = 0; step < 4; step++)
+      assert.deepEqual(rolesAt(row(name), step), { draft: 'base', challenge: 'A' }, name);
+    assert.deepEqual(methodByName(name).deployments.map(deploymentName), ['base>A']);
+  }
+  const both: TrainingRow = { ...row('agon'), drafter: 'base' };
+  const taught = [0, 1, 2].map((step) => rolesAt(both, step).challenge);
+  assert.deepEqual(taught, ['A', 'B', 'A'], 'with two adapters the challenger rotates');
+  assert.throws(() => rolesAt({ ...row('agon'), adapters: [] }, 0), /training row 'agon' names no adapter/);
+});
+
 test('a step samples from the adapter whose role it is', async () => {
   const adapters = namedAdapters();
   const options = { ...SAMPLING, numGenerations: 2, scaleRewards: 'group', seed: 0 } as const;
   for (const training of ROWS)
-    for (const step of [0, 1]) {
+    for (const step of [0, 1, 2]) {
       const { world, asked } = scriptedWorld(() => written('t', 's', 'right'));
       const streams = await sampleStep(world, training, adapters, [problem('x')], step, options);
       const roles = rolesAt(training, step);
       const half = training.exchange === 'none' ? asked.length : asked.length / 2;
-      const who = asked.map((a) => (a.adapter === adapters.A ? 'A' : a.adapter === adapters.B ? 'B' : '?'));
+      const names = ['A', 'B', 'C'] as const;
+      const who = asked.map(({ adapter }) =>
+        adapter === undefined ? 'base' : names.find((name) => adapters[name] === adapter),
+      );
       assert.ok(
         who.slice(0, half).every((name) => name === roles.draft),
         training.name,
@@ -110,7 +141,10 @@ test('the table is that of the method', () => {
   assert.deepEqual(ways('grpo-self-cascade'), ['A>A']);
   assert.deepEqual(ways('moa-untrained'), ['base>base']);
   assert.deepEqual(ways('agon'), ['A>B', 'B>A']);
-  const rewards = METHODS.flatMap((m) => (m.training ? [[m.name, m.training.challengeReward]] : []));
+  const rewards = MAIN_METHODS.flatMap((name) => {
+    const { training } = methodByName(name);
+    return training ? [[name, training.challengeReward]] : [];
+  });
   assert.deepEqual(Object.fromEntries(rewards), {
     grpo: 'outcome',
     'self-refinement': 'outcome',
@@ -118,19 +152,50 @@ test('the table is that of the method', () => {
     'shared-opponent': 'adversarial',
     cooperative: 'outcome',
     agon: 'adversarial',
-    'agon-margin': 'margin',
-    'agon-fixed-roles': 'adversarial',
-    'agon-tiebreak': 'adversarialTiebreak',
   });
   assert.ok(ROWS.every((r) => r.draftReward === 'outcome'));
+});
+
+test('a variant differs from Agon in what it is about and in nothing else', () => {
+  const agon = methodByName('agon');
+  const found = METHODS.slice(MAIN_METHODS.length).map(({ name, training, deployments }) => {
+    const keys = new Set([...Object.keys(training!), ...Object.keys(agon.training!)]) as Set<
+      keyof TrainingRow
+    >;
+    keys.delete('name');
+    const changed = [...keys].filter((key) => training![key] !== agon.training![key]);
+    assert.equal(training!.name, name);
+    if (deployments !== agon.deployments) assert.ok(training!.adapters !== agon.training!.adapters, name);
+    return [name, Object.fromEntries(changed.map((key) => [key, training![key]]))];
+  });
+  const frozen = { adapters: ['A'], roles: 'fixed', drafter: 'base' };
+  assert.deepEqual(Object.fromEntries(found), {
+    'agon-margin': { challengeReward: 'margin' },
+    'agon-fixed-roles': { roles: 'fixed' },
+    'agon-tiebreak': { challengeReward: 'adversarialTiebreak' },
+    'agon-tiebreak-0.1': { challengeReward: 'adversarialTiebreak', rewardWeight: 0.1 },
+    'agon-tiebreak-1': { challengeReward: 'adversarialTiebreak', rewardWeight: 1 },
+    'agon-shows-nothing': { shows: 'nothing' },
+    'agon-shows-dead-ends': { shows: 'dead-ends' },
+    'agon-shows-path': { shows: 'path' },
+    'agon-shows-trace': { shows: 'trace' },
+    'agon-shows-answer': { shows: 'answer' },
+    'difficulty-weighted': { challengeReward: 'difficultyWeighted' },
+    'frozen-agon': frozen,
+    'frozen-cooperative': { ...frozen, challengeReward: 'outcome' },
+    'class-baseline': { challengeReward: 'classBaseline' },
+    'agon-bonus-0.25': { rewardWeight: 0.25 },
+    'agon-latent': { shows: 'latent' },
+    'agon-latent-summary': { shows: 'latent-summary' },
+    'agon-ring': { adapters: ['A', 'B', 'C'] },
+  });
 });
 
 test('a cascade answers problem by problem after its own draft; one pass reads nothing', async () => {
   const adapters = namedAdapters();
   const problems = [problem('x'), problem('y'), problem('z')];
   const { world, asked } = scriptedWorld(({ role, row: i }) => written('t', `${role} ${i}`, 'right'));
-  const done: number[] = [];
-  const finals = await deploy(world, adapters, ['B', 'A'], problems, SAMPLING, [0], (n) => done.push(n));
+  const finals = await deploy(world, adapters, ['B', 'A'], 'summary', problems, SAMPLING, [0]);
   assert.deepEqual(
     finals.map((a) => [a.problem.id, a.adapter, a.role]),
     [
@@ -146,10 +211,10 @@ test('a cascade answers problem by problem after its own draft; one pass reads n
   });
   assert.equal(asked.length, 6);
 
-  const solo = await deploy(world, {}, ['base'], problems, SAMPLING, [0]);
+  const solo = await deploy(world, {}, ['base'], 'summary', problems, SAMPLING, [0]);
   assert.ok(solo.every((a) => a.rival === undefined && a.role === 'solo' && a.adapter === 'base'));
   assert.ok(asked.slice(6).every((a) => a.adapter === undefined && !a.prompt.includes('rival')));
-  await assert.rejects(deploy(world, { A: adapters.A }, ['B'], problems, SAMPLING, [0]), {
+  await assert.rejects(deploy(world, { A: adapters.A }, ['B'], 'summary', problems, SAMPLING, [0]), {
     message: "adapter 'B' is not there; there are: A",
   });
 });

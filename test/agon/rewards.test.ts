@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   adversarial,
-  adversarialTiebreak,
+  adversarialWith,
+  classBaseline,
+  difficultyWeightedWith,
   margin,
   outcome,
   REWARDS,
@@ -59,6 +61,104 @@ test('an all-correct group still trains, and right beside a right rival is pushe
   assert.equal(metrics.convert, 1);
 });
 
+/** Every challenge group of four, the format held by all: own verdicts and rivals' verdicts. */
+function everyGroup(visit: (cb: Bit[], ca: Bit[], attempts: Attempt[]) => void): void {
+  const bits = (n: number) => [0, 1, 2, 3].map((i) => ((n >> i) & 1) as Bit);
+  for (let own = 0; own < 16; own++)
+    for (let rivals = 0; rivals < 16; rivals++) {
+      const [cb, ca] = [bits(own), bits(rivals)];
+      visit(cb, ca, group(cb, ca, [1, 1, 1, 1]));
+    }
+}
+
+const MIXED = group([1, 0, 1, 0], [0, 0, 1, 1], [1, 1, 1, 0]);
+const ALL_RIGHT = group([1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]);
+
+test('difficulty weighting: half of the drafts failed, so every right answer is paid half of the bonus', () => {
+  const weighted = REWARDS.difficultyWeighted();
+  const mixed = judged(weighted, MIXED);
+  assert.deepEqual(mixed.rewards, [3, 0.5, 3, 0]);
+  // Mean 1.625, std sqrt(7.6875 / 3) = 1.600781.
+  assertNear(mixed.advantages, [0.8589, -0.7027, 0.8589, -1.0151]);
+  const right = judged(weighted, ALL_RIGHT);
+  assert.deepEqual(right.rewards, [2.5, 2.5, 2.5, 2.5]);
+  assert.deepEqual(right.advantages, [0, 0, 0, 0], 'no rival of one’s own, no push');
+  assert.deepEqual(judged(difficultyWeightedWith(0.5), MIXED).rewards, [2.75, 0.5, 2.75, 0]);
+});
+
+test('difficulty weighting: the bonus is constant over the right answers of a group, and Agon’s where rivals are alike', () => {
+  everyGroup((cb, ca, attempts) => {
+    const bonus = rewardsOf(REWARDS.difficultyWeighted(), attempts, 4).map((r, i) => r! - 2 * cb[i]! - 0.5);
+    const failed = ca.filter((c) => c === 0).length / 4;
+    assert.deepEqual(
+      bonus,
+      cb.map((c) => c * failed),
+    );
+    if (new Set(ca).size === 1)
+      assert.deepEqual(
+        rewardsOf(REWARDS.difficultyWeighted(), attempts, 4),
+        rewardsOf(adversarial, attempts, 4),
+      );
+  });
+});
+
+test('class baseline: each answer against those beside a rival of the same kind', () => {
+  const mixed = judged(classBaseline, MIXED);
+  // Beside wrong rivals 2.5 and 0.5, mean 1.5; beside right ones 2.5 and 0, mean 1.25.
+  assert.deepEqual(mixed.rewards, [1, -1, 1.25, -1.25]);
+  // Mean 0, std sqrt(5.125 / 3) = 1.307032.
+  assertNear(mixed.advantages, [0.765, -0.765, 0.9563, -0.9563]);
+  assert.equal(mixed.reward, 0, 'the reward itself says nothing of how good the policy is');
+
+  const right = judged(classBaseline, ALL_RIGHT);
+  assert.deepEqual(right.rewards, [0, 0, 0, 0]);
+  assert.deepEqual(right.advantages, [0, 0, 0, 0], 'an all-right group is not pushed anywhere');
+  assert.equal(right.fracRewardZeroStd, 1);
+  // The format still is: one lost format of four, beside a right rival.
+  const format = judged(classBaseline, group([1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1]));
+  assert.deepEqual(format.rewards, [0.25, -0.25, 0, 0]);
+  assertNear(format.advantages, [1.2241, -1.2241, 0, 0]);
+  // Right only where the rival failed: nothing in a class differs, so nothing is learned.
+  const sorted = judged(classBaseline, group([1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]));
+  assert.deepEqual(sorted.advantages, [0, 0, 0, 0]);
+  // Alone of its kind an answer is its own baseline: right or wrong, it gets nothing.
+  const lone = judged(classBaseline, group([1, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 1]));
+  assert.deepEqual(lone.rewards, [0, 0, 0, 0]);
+});
+
+test('class baseline: right answers are never pushed down nor wrong ones up, as Agon’s bonus can', () => {
+  let pushed = 0;
+  everyGroup((cb, ca, attempts) => {
+    const { rewards, advantages } = judged(classBaseline, attempts);
+    for (const kind of [0, 1] as const) {
+      const sum = rewards.reduce((s: number, r, i) => s + (ca[i] === kind ? r! : 0), 0);
+      assert.ok(Math.abs(sum) < 1e-12, `class ${kind} of ${ca} sums to ${sum}`);
+    }
+    cb.forEach((right, i) => {
+      assert.ok(right ? advantages[i]! >= -1e-12 : advantages[i]! <= 1e-12, `${cb} beside ${ca}`);
+    });
+    if (cb.every(Boolean)) assert.deepEqual(advantages, [0, 0, 0, 0]);
+    const agon = judged(adversarial, attempts).advantages;
+    pushed += cb.some((right, i) => right && ca[i] && agon[i]! < 0) ? 1 : 0;
+  });
+  assert.ok(pushed >= 14, `${pushed}: in all-right groups of mixed rivals alone there are 14`);
+});
+
+test('a weight scales the bonus; in an all-right group standardisation takes the weight away again', () => {
+  const quarter = judged(REWARDS.adversarial(0.25), MIXED);
+  assert.deepEqual(quarter.rewards, [2.75, 0.5, 2.5, 0]);
+  // Mean 1.4375, std sqrt(5.796875 / 3) = 1.390069.
+  assertNear(quarter.advantages, [0.9441, -0.6744, 0.7643, -1.034]);
+  const right = judged(adversarialWith(0.25), ALL_RIGHT);
+  assert.deepEqual(right.rewards, [2, 2, 2.25, 2.25]);
+  // +-0.125 / (0.144338 + 1e-4): the push of a whole bonus, +-0.8659, to three decimals.
+  assertNear(right.advantages, [-0.8654, -0.8654, 0.8654, 0.8654]);
+  everyGroup((_cb, _ca, attempts) => {
+    assert.deepEqual(rewardsOf(adversarialWith(0), attempts, 4), rewardsOf(outcome, attempts, 4));
+    assert.deepEqual(rewardsOf(REWARDS.adversarial(), attempts, 4), rewardsOf(adversarial, attempts, 4));
+  });
+});
+
 test('what was kept is not 0 but unknown where no rival was right', () => {
   const attempts = group([1, 0], [0, 0], [1, 1]);
   const { rewards, advantages, ...rest } = judged(adversarial, attempts);
@@ -77,6 +177,9 @@ test('against one opponent for the whole group the bonus is gone, whatever the g
       const [adv, coop] = [judged(adversarial, attempts), judged(outcome, attempts)];
       // Two hits of four agree to four decimals; one of four differs by std's 1e-4 alone.
       assertNear(adv.advantages, coop.advantages, cb.filter(Boolean).length === 2 ? 5e-5 : 1e-4);
+      // One opponent is one class: its baseline is the group's mean, and the advantages are cooperation's.
+      assertNear(judged(classBaseline, attempts).advantages, coop.advantages, 1e-12);
+      assert.deepEqual(judged(REWARDS.difficultyWeighted(), attempts).advantages, adv.advantages);
     }
   }
   const paired = group([1, 0, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]);
@@ -93,15 +196,26 @@ test('margin, and the tiebreak that pays only where both are right and the own a
   assert.equal(pay(margin, own(1, 3, wrong)), 1.5);
   assert.equal(pay(margin, own(1, 3, right)), 0.5);
   assert.equal(pay(margin, own(0, 3, right)), -0.5);
-  assert.equal(pay(adversarialTiebreak, own(1, 4, right)), 3);
-  assert.equal(pay(adversarialTiebreak, own(1, 5, right)), 2.5);
-  assert.equal(pay(adversarialTiebreak, own(1, 4, wrong)), 3.5);
-  assert.equal(pay(adversarialTiebreak, own(0, 4, right)), 0.5);
+  for (const [weight, shorter] of [
+    [undefined, 3],
+    [0.1, 2.6],
+    [1, 3.5],
+    [0, 2.5],
+  ] as const) {
+    const tiebreak = REWARDS.adversarialTiebreak(weight);
+    assert.equal(pay(tiebreak, own(1, 4, right)), shorter);
+    assert.equal(pay(tiebreak, own(1, 5, right)), 2.5, 'as long is not shorter');
+    assert.equal(pay(tiebreak, own(1, 6, right)), 2.5);
+    assert.equal(pay(tiebreak, own(1, 4, wrong)), 3.5, 'the weight is not the bonus’s');
+    assert.equal(pay(tiebreak, own(0, 4, right)), 0.5);
+    assert.equal(pay(tiebreak, own(0, 4, wrong)), 0.5);
+  }
 });
 
 test('rewards that compare need a rival; groups are whole and of one problem', () => {
   const alone = attemptOf({ problem: problem('q7') });
-  for (const [name, reward] of Object.entries(REWARDS)) {
+  for (const [name, make] of Object.entries(REWARDS)) {
+    const reward: Reward = make();
     if (name === 'outcome') assert.equal(reward(alone, undefined, [alone]), 0);
     else assert.throws(() => reward(alone, undefined, [alone]), /'draft' attempt at q7 .* rival/);
   }

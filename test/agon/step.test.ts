@@ -73,6 +73,57 @@ test('a hidden opponent: the plain prompt, and one rival for the whole group', a
   });
 });
 
+test('the row’s weight reaches the reward, and group rewards see their own group only', async () => {
+  // Problem x: two of four drafts fail; problem y: three do. Every challenge is right.
+  const script = verdicts([1, 0, 0, 1, 0, 0, 1, 0], [1]);
+  const rewards = async (name: string) => (await step(name, script)).streams[1].rewards;
+  assert.deepEqual(await rewards('agon'), [2.5, 3.5, 3.5, 2.5, 3.5, 3.5, 2.5, 3.5]);
+  assert.deepEqual(await rewards('agon-bonus-0.25'), [2.5, 2.75, 2.75, 2.5, 2.75, 2.75, 2.5, 2.75]);
+  assert.deepEqual(await rewards('difficulty-weighted'), [3, 3, 3, 3, 3.25, 3.25, 3.25, 3.25]);
+  assert.deepEqual(await rewards('class-baseline'), new Array(8).fill(0));
+  assert.deepEqual(await rewards('frozen-cooperative'), new Array(8).fill(2.5));
+  assert.deepEqual(await rewards('frozen-agon'), await rewards('agon'), 'scored against the base’s drafts');
+
+  // Every challenge is two letters shorter than its draft: `draft 0` against `row 0`.
+  const short: Script = ({ role, row: i }) =>
+    written('t', `${role === 'draft' ? role : 'row'} ${i}`, 'right');
+  for (const [name, paid] of [
+    ['agon-tiebreak', 3],
+    ['agon-tiebreak-0.1', 2.6],
+    ['agon-tiebreak-1', 3.5],
+  ] as const)
+    assert.deepEqual((await step(name, short)).streams[1].rewards, new Array(8).fill(paid), name);
+});
+
+test('a frozen rival and a ring: 2N rollouts, and a stream for whoever sampled it', async () => {
+  const script = verdicts([1, 0, 0, 1, 0, 0, 1, 0], [1, 0]);
+  for (const [name, at, draft, challenge] of [
+    ['frozen-agon', 0, 'base', 'A'],
+    ['frozen-cooperative', 1, 'base', 'A'],
+    ['agon-ring', 0, 'A', 'B'],
+    ['agon-ring', 1, 'B', 'C'],
+    ['agon-ring', 2, 'C', 'A'],
+  ] as const) {
+    const { world, asked } = scriptedWorld(script);
+    const adapters = namedAdapters();
+    const streams = await sampleStep(world, row(name), adapters, PROBLEMS, at, OPTIONS);
+    assert.equal(asked.length, 2 * N * PROBLEMS.length, name);
+    assert.deepEqual(
+      streams.map((s) => [s.role, s.adapter, s.attempts.length]),
+      [
+        ['draft', draft, N * PROBLEMS.length],
+        ['challenge', challenge, N * PROBLEMS.length],
+      ],
+    );
+    const drafter = draft === 'base' ? undefined : adapters[draft];
+    assert.ok(asked.slice(0, 2 * N).every((a) => a.adapter === drafter && a.role === 'draft'));
+    assert.ok(asked.slice(2 * N).every((a) => a.adapter === adapters[challenge] && a.role === 'challenge'));
+    streams[1]!.attempts.forEach((b, i) => {
+      assert.equal(b.rival, streams[0]!.attempts[i]);
+    });
+  }
+});
+
 test('a reward of the user for the challenge stream; undefined leaves the attempt out', async () => {
   const rival: (Attempt | undefined)[] = [];
   const own: Reward = (attempt, against, group) => {

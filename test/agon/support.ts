@@ -118,13 +118,13 @@ interface Shard {
   readonly options: GenerationOptions;
 }
 
-/** Two adapters that are only told apart. */
-export function namedAdapters(): { A: Adapter; B: Adapter } {
+/** Three adapters that are only told apart. */
+export function namedAdapters(): { A: Adapter; B: Adapter; C: Adapter } {
   const adapter = (): Adapter => ({
     config: { r: 1, alpha: 2, targetModules: ['q_proj'] },
     weights: {},
   });
-  return { A: adapter(), B: adapter() };
+  return { A: adapter(), B: adapter(), C: adapter() };
 }
 
 /** A completion in the format of the method. */

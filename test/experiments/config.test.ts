@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { METHOD_NAMES } from '../../lib/agon/methods.js';
+import { BASE_NAMES, BASES } from '../../lib/experiments/bases.js';
 import {
   type Experiment,
   PRESET_NAMES,
@@ -9,7 +10,7 @@ import {
   preset,
   runConfigSchema,
 } from '../../lib/experiments/config.js';
-import { countdown } from '../../lib/tasks/index.js';
+import { countdown, TASK_NAMES } from '../../lib/tasks/index.js';
 
 test('every preset is a whole experiment, and the arena has the problems it asks for', () => {
   assert.deepEqual([...PRESET_NAMES], ['smoke', 'quick', 'full']);
@@ -56,6 +57,8 @@ test('a field that does not fit is named, with what was found and what is allowe
     ['run.lora.targetModules', ['q_proj', 'head'], /run\.lora\.targetModules\.1: .*"q_proj".*found "head"/],
     ['run.lora.initNoise', { relative: 1, absolute: 1 }, /run\.lora\.initNoise/],
     ['eval.topP', 0, /eval\.topP: .*>0 .*found 0/],
+    ['eval.samples', 0, /eval\.samples: .*>=1.*found 0/],
+    ['saveSteps', 0, /saveSteps: .*>=1.*found 0/],
     ['methods', ['grpo', 'argon'], /methods\.1: .*"zero-shot"\|"grpo".*found "argon"/],
     ['methods', [], /methods: .*>=1/],
     ['seeds', [-1], /seeds\.0: .*>=0 .*found -1/],
@@ -70,6 +73,30 @@ test('a field that does not fit is named, with what was found and what is allowe
         return true;
       },
     );
+});
+
+test('a base that was trained on another task is refused, and both are named', () => {
+  for (const name of BASE_NAMES) {
+    const experiment = withField('base', name) as { run: object };
+    for (const task of TASK_NAMES) {
+      const parse = () => parseExperiment({ ...experiment, run: { ...experiment.run, task } }, 'my.json');
+      const { task: own } = BASES[name];
+      if (task === own) assert.equal(parse().base, name);
+      else
+        assert.throws(
+          parse,
+          new RegExp(
+            `^Error: my\\.json does not fit:\n {2}base: ${name} was trained on ${own}, run\\.task is ${task}`,
+          ),
+        );
+    }
+  }
+  assert.throws(
+    () => parseExperiment(withField('base', 'qwen'), 'my.json'),
+    /base: .*"arena-base".*found "qwen"/,
+  );
+  assert.equal(preset('smoke').base, 'arena-base');
+  assert.equal(preset('smoke').run.task, 'countdown');
 });
 
 test('unknown fields are refused at every depth', () => {

@@ -60,10 +60,15 @@ export function openTiny(
   );
 }
 
+const folders: string[] = [];
+process.once('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
 /** A new empty folder, gone when this process ends. */
 export function scratch(): string {
   const folder = mkdtempSync(join(tmpdir(), 'experiments-test-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
   return folder;
 }
 
