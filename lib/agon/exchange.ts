@@ -6,7 +6,7 @@
  */
 import type { Attempt } from '../records.js';
 import type { Task } from '../tasks/index.js';
-import { shownSummary, withholdAnswer } from '../text/index.js';
+import { shownSummary, withoutTags } from '../text/index.js';
 
 export const SHOWS = [
   'summary',
@@ -41,13 +41,15 @@ export function shownOf(rival: Attempt, task: Task, shows: Shows = 'summary'): s
     'dead-ends': () => task.summaryParts(summary).deadEnds,
     path: () => task.summaryParts(summary).path,
     trace: () => {
-      const spellings = task.answerSpellings(rival.problem, completion);
-      return `${withholdAnswer(completion.think, completion.answer, spellings)} ${summary}`;
+      // The same mask, over the reasoning.
+      const reasoning = { ...rival, completion: { ...completion, summary: completion.think } };
+      return `${shownSummary(reasoning, task) ?? ''} ${summary}`;
     },
-    answer: () =>
-      completion.answer === undefined
-        ? completion.summary
-        : `${completion.summary} <answer> ${completion.answer} </answer>`,
+    answer: () => {
+      const answer =
+        completion.answer === undefined ? '' : `<answer> ${withoutTags(completion.answer)} </answer>`;
+      return `${withoutTags(completion.summary).trim()} ${answer}`;
+    },
   }
     [shows]()
     .trim();

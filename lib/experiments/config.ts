@@ -41,7 +41,7 @@ export const evalSchema = z.strictObject({
   validationProblems: z.int().min(1).max(100_000).default(200),
   temperature: z.number().min(0).max(10).default(0.6),
   topP: z.number().gt(0).max(1).default(0.95),
-  /** Samples per problem for methods of one deployment; what lies beyond the first is for votes. */
+  /** Samples per held-out problem for methods of one pass; what lies beyond the first is for votes. */
   samples: z.int().min(1).max(1024).default(1),
   /** Difficulty of the problems where it is not that of training: transfer. */
   minDifficulty: z.int().min(0).max(1000).optional(),

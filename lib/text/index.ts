@@ -8,4 +8,4 @@ export {
   type PromptStyle,
 } from './prompts.js';
 export { loadTokenizer, type Tokenizer } from './tokenizer.js';
-export { type Shown, shownSummary, WITHHELD, withholdAnswer } from './withhold.js';
+export { type Shown, shownSummary, WITHHELD, withholdAnswer, withoutTags } from './withhold.js';

@@ -243,6 +243,11 @@ export interface Shown {
 /** Tags and chat tokens, which inside a prompt would end the turn or open a new one. */
 const CONTROL = /<\|[^|<>\s]*\|>|<\/?(?:think|answer|rival)>/g;
 
+/** A text in which nothing can end the turn that it is shown in. */
+export function withoutTags(text: string): string {
+  return text.replace(CONTROL, ' ');
+}
+
 /**
  * What a rival sees of an attempt: its summary with the answer withheld.
  * @returns undefined when the attempt was cut off or left no summary
@@ -255,7 +260,7 @@ export function shownSummary(
   if (rollout.finishReason === 'length') return undefined;
   const spellings = task.answerSpellings(problem, completion);
   // Before the masking, so that no tag stands inside an answer and falls out of it afterwards.
-  const clean = maskAnswerTags(completion.summary).replace(CONTROL, ' ');
+  const clean = withoutTags(maskAnswerTags(completion.summary));
   const shown = withholdAnswer(clean, completion.answer, spellings).trim();
   return shown === '' ? undefined : shown;
 }

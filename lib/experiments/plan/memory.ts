@@ -33,7 +33,7 @@ export interface PlanSetup {
   /** Worker threads of the pool; 0: the main thread does the work. */
   readonly workers: number;
   /** Adapters trained side by side; 0: none is. */
-  readonly adapters: 0 | 1 | 2;
+  readonly adapters: number;
   /** Tokens of the longest prompt, what is shown of a rival included. */
   readonly promptTokens: number;
 }
@@ -123,7 +123,7 @@ export function planMemory(
     ]),
   ];
   if (setup.adapters > 0) {
-    phases.push(sampling('sampling', setup.adapters === 2 ? rollouts / 2 : rollouts, 1));
+    phases.push(sampling('sampling', setup.adapters > 1 ? rollouts / 2 : rollouts, 1));
     const rows = Math.min(run.grpo.perDeviceTrainBatchSize, rollouts);
     const batches = Math.ceil(rollouts / rows);
     const shape = { rows, prompt: setup.promptTokens, completion };

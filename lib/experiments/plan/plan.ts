@@ -59,10 +59,7 @@ export function planRun(model: ModelConfig, experiment: Experiment, options: Pla
   const { backend, workers, promptTokens } = check(setupSchema, pick(options), 'the options of the plan');
   const { rate } = options;
   const { run } = check(experimentSchema, experiment, 'the experiment');
-  const adapters = Math.max(
-    0,
-    ...trainedRows(experiment).map(({ adapters }) => adapters.length),
-  ) as PlanSetup['adapters'];
+  const adapters = Math.max(0, ...trainedRows(experiment).map(({ adapters }) => adapters.length));
   const memory = planMemory(model, run, { backend, workers, promptTokens, adapters }, experiment.eval);
   const disk = planDisk(model, experiment);
   const machine = options.machine ?? thisMachine(backend, options.resultsFolder ?? RESULTS_FOLDER);

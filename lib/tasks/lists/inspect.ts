@@ -11,10 +11,9 @@ import { readSubmission } from './verify.js';
 
 /** The dead first operations, and the path. */
 export function listsParts(summary: string): SummaryParts {
-  const at = summary.search(/\bpath\b/);
-  return at < 0
-    ? { deadEnds: summary.trim(), path: '' }
-    : { deadEnds: summary.slice(0, at).trim(), path: summary.slice(at).trim() };
+  const clauses = summary.trim().split(/\s+(?=(?:dead|path)(?:\s|$))/);
+  const part = (word: string) => clauses.filter((clause) => words(clause)[0] === word).join(' ');
+  return { deadEnds: part('dead'), path: part('path') };
 }
 
 /** The whole program; undefined where the path or the answer is not there to read. */
