@@ -5,9 +5,11 @@
  * as it is without a memory.
  *
  * The factor 10 stands for what alpha / r is to LoRA: an AdamW step moves a parameter by about the learning
- * rate, and a hundred steps of 1e-3 should be able to open or close a gate. Gates start at 0.1, slightly
- * open: at 0 nothing of the memory would reach the rollouts, and no rollout would say whether opening it
- * pays. Left out: gates that look at the token.
+ * rate, and a hundred steps of 1e-3 should be able to open or close a gate. Gates start at 0.1, slightly open:
+ * at 0 nothing of the memory would reach the rollouts, and no rollout would say whether opening it pays. Wider
+ * is worse: the arena's base, which was trained to read rivals' words and never their keys, is right in 38% of
+ * 150 problems without a memory, in 37% with gates of 0.1, 29% of 0.3 and 9% of 0.5, untrained. Left out: gates
+ * that look at the token; one softmax over memory and past (with equal weights the same base is right in 16%).
  */
 import * as tf from '@tensorflow/tfjs';
 import { type Adapter, LATENT_GATE, type ModelConfig } from '../model/index.js';
