@@ -176,7 +176,12 @@ export const STUDIES: readonly Study[] = [
     'beyond',
     'More policies, and exchange without words',
     'Does a ring of three do more than a pair? Do keys and values say more than a summary?',
-    [{ label: '', methods: ['agon', 'agon-ring', 'agon-latent', 'agon-latent-summary'] }],
+    [
+      {
+        label: '',
+        methods: ['agon', 'agon-ring', 'agon-latent', 'agon-latent-summary', 'agon-shows-nothing'],
+      },
+    ],
   ),
 ];
 
