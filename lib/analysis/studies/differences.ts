@@ -56,9 +56,12 @@ export function comparisonName({ a, b }: Comparison): string {
   return `${nameOf(a)} \u2212 ${nameOf(b)}`;
 }
 
+/** Fewer seeds than these tell nothing apart: two that happen to be alike would have an interval of no width. */
+const FEWEST_SEEDS = 3;
+
 /** Whether the t interval over seeds leaves out zero: what "differs" means in the words. */
-export function tellsApart({ overSeeds: { interval } }: Comparison): boolean {
-  return interval !== undefined && (interval.low > 0 || interval.high < 0);
+export function tellsApart({ seeds, overSeeds: { interval } }: Comparison): boolean {
+  return interval !== undefined && seeds.length >= FEWEST_SEEDS && (interval.low > 0 || interval.high < 0);
 }
 
 export const DIFFERENCES_CAPTION =
