@@ -174,20 +174,29 @@ test('counts of a written trace, by hand', () => {
     'test inc 1 6 8 10 then dbl 2 12 16 20 need 20 16 12 2 last rev 20 16 12 2 dead', // true, on the other example
     'try half 1 0 1 then inc 2 1 2 need 6 4 8 last dbl 4 2 6 dead', // wrong: 4 2 4
     'try inc 4 2 3 then dbl 8 4 6 need 6 4 8 last rev 6 4 8 dead', // written before; inc was left for half
-    'then tail 2 3 need 6 4 8 last dbl 4 6 dead', // new, but under a dead end
+    'then tail 2 3 need 6 4 8 last dbl 4 6 dead', // new, under an operation that was left
     'try sort 1 2 3 then inc 2 3 4 need 6 4 9 last dbl 4 6 8 guess', // dead by the rival; the need is wrong
     'try rev then inc last dbl garbage', // not a run
   ].join(' ');
   const completion = { think, summary: '', answer: undefined, formatted: false };
   assert.deepEqual(lists.countTrace(problem, completion, 'dead sort path sort then half'), {
     steps: 8,
-    useful: 4,
+    useful: 5,
     repeated: 1,
     deadAgain: 2,
     wrong: 2,
   });
   const alone = lists.countTrace(problem, { ...completion, think: think.slice(think.indexOf('try')) });
-  assert.deepEqual(alone, { steps: 7, useful: 3, repeated: 1, deadAgain: 1, wrong: 2 });
+  assert.deepEqual(alone, { steps: 7, useful: 4, repeated: 1, deadAgain: 1, wrong: 2 });
+});
+
+test('what a rival ruled out counts only where it hits', () => {
+  const think =
+    'try rev 2 1 3 then half 1 0 1 need 6 4 8 last dbl 2 0 2 dead then inc 3 2 4 need 6 4 8 last dbl 6 4 8 hit';
+  const completion = { think, summary: '', answer: undefined, formatted: false };
+  const counts = { steps: 2, useful: 1, repeated: 0, deadAgain: 1, wrong: 0 };
+  assert.deepEqual(lists.countTrace(problem, completion, 'dead rev path sort then half'), counts);
+  assert.deepEqual(lists.countTrace(problem, completion), { ...counts, useful: 2, deadAgain: 0 });
 });
 
 test('what a faithful trace writes is counted as true, each run once', () => {

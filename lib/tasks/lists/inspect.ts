@@ -32,6 +32,8 @@ interface Application {
 interface WrittenRun {
   /** Which block it stands in: the rival's path redone, a search on the first example, a test on the second. */
   readonly block: 'check' | 'try' | 'test';
+  /** Whether it is the first of its block. */
+  readonly opens: boolean;
   readonly first: Application;
   readonly second: Application;
   readonly needed: List;
@@ -43,6 +45,7 @@ function runsWritten(think: string): WrittenRun[] {
   const w = words(think);
   const runs: WrittenRun[] = [];
   let block: WrittenRun['block'] = 'try';
+  let opens = true;
   let first: Application | undefined;
   let second: Application | undefined;
   let needed: List | undefined;
@@ -53,6 +56,7 @@ function runsWritten(think: string): WrittenRun[] {
   w.forEach((word, i) => {
     if (word === 'check' || word === 'try' || word === 'test') {
       block = word;
+      opens = true;
       first = applicationAt(i + 1);
       second = undefined;
     } else if (word === 'then') {
@@ -61,7 +65,9 @@ function runsWritten(think: string): WrittenRun[] {
     } else if (word === 'need') needed = readList(w.slice(i + 1, i + 8));
     else if (word === 'last') {
       const last = applicationAt(i + 1);
-      if (first && second && needed && last) runs.push({ block, first, second, needed, last });
+      if (!first || !second || !needed || !last) return;
+      runs.push({ block, opens, first, second, needed, last });
+      opens = false;
     }
   });
   return runs;
@@ -78,27 +84,29 @@ function isTrue({ block, first, second, needed, last }: WrittenRun, question: st
 }
 
 /**
- * A run of a program on one of the two examples is a step: testing a program on the second example is a step of its
- * own. A dead end is a first operation: one that the rival's summary calls dead, or one that this trace tried and left
- * for another.
+ * A run of a program on one of the two examples is a step, so testing a program on the second one is a step of its own,
+ * and one with another result is another. A dead end is a first operation: one that the rival's summary calls dead, or
+ * one that this trace tried and left for another. Coming back to it counts in `deadAgain`, once for each time; the runs
+ * written there are `useful` where they are new and the rival had not ruled them out, or where one of them hits, since
+ * then the rival was wrong.
  */
 export function countListsTrace(problem: Problem, { think }: Completion, shown?: string): TraceCounts {
   const runs = runsWritten(think);
-  const dead = new Set(shown === undefined ? [] : readDead(shown));
+  const ruledOut = new Set(shown === undefined ? [] : readDead(shown));
+  const abandoned = new Set<Op>();
   const seen = new Set<string>();
   let [useful, repeated, deadAgain, wrong] = [0, 0, 0, 0];
-  let entered: Op | undefined;
-  for (const run of runs) {
-    const { block, first } = run;
-    if (entered !== undefined && entered !== first.op) dead.add(entered);
-    const again = block === 'try' && dead.has(first.op);
-    if (again && entered !== first.op) deadAgain++;
-    const key = [block === 'test', first.op, run.second.op, run.last.op].join();
+  runs.forEach((run, i) => {
+    const { block, opens, first, second, needed, last } = run;
+    const before = runs[i - 1]?.first.op;
+    if (before && before !== first.op) abandoned.add(before);
+    const against = block === 'try' && ruledOut.has(first.op);
+    if (block === 'try' && opens && (against || abandoned.has(first.op))) deadAgain++;
+    const key = JSON.stringify([block === 'test', first, second, last]);
     if (!isTrue(run, problem.question)) wrong++;
-    else if (!seen.has(key) && !again) useful++;
+    else if (!seen.has(key) && (!against || sameList(last.result, needed))) useful++;
     if (seen.has(key)) repeated++;
     seen.add(key);
-    entered = first.op;
-  }
+  });
   return { steps: runs.length, useful, repeated, deadAgain, wrong };
 }
