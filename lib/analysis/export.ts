@@ -3,7 +3,7 @@
  * from that SVG through resvg, always in the typeface of font.ts. Left out: PDF.
  */
 import { Resvg } from '@resvg/resvg-js';
-import { writeFileAtomic, writeJson } from '../files.js';
+import { writeFileAtomic } from '../files.js';
 import { RESVG_FONT } from './font.js';
 import { drawSvg, type Figure, type Size } from './plotly-jsdom.js';
 
@@ -33,10 +33,15 @@ export async function exportFigure(
   size: Partial<Size> = {},
 ): Promise<string[]> {
   const svg = await toSvg(figure, size);
-  writeJson(`${path}.json`, figure);
+  writeFileAtomic(`${path}.json`, jsonText(figure));
   writeFileAtomic(`${path}.svg`, svg);
   writeFileAtomic(`${path}.png`, rasterise(svg));
   return ['json', 'svg', 'png'].map((extension) => `${path}.${extension}`);
+}
+
+/** A figure's spec as its .json file holds it. */
+export function jsonText(figure: Figure): string {
+  return `${JSON.stringify(figure, null, 2)}\n`;
 }
 
 function rasterise(svg: string): Buffer {

@@ -1,7 +1,8 @@
 /**
  * A DataFrame as CSV (for programs), Markdown (for a README or a notebook) and LaTeX (booktabs, for a paper). In
  * the last two a column of numbers is right-aligned with one number of decimals, and a missing value is a dash.
- * Written here because danfojs' own CSV writer does not quote cells that hold commas. Left out: reading.
+ * Written here because danfojs' own CSV writer does not quote cells that hold commas. CSV is read back as text, for
+ * comparing files.
  */
 import type { DataFrame } from 'danfojs-node';
 
@@ -20,6 +21,29 @@ export function toCsv(table: DataFrame): string {
     ...rowsOf(table).map((row) => row.map((cell) => (isMissing(cell) ? '' : cell))),
   ];
   return lines.map((line) => `${line.map((cell) => quote(String(cell))).join(',')}\n`).join('');
+}
+
+/** The lines of a CSV file as cells of text, the header first. @throws on a quote that is never closed */
+export function parseCsv(text: string): string[][] {
+  const lines: string[][] = [];
+  let [line, cell, quoted]: [string[], string, boolean] = [[], '', false];
+  const endLine = () => {
+    lines.push([...line, cell]);
+    [line, cell] = [[], ''];
+  };
+  for (let i = 0; i < text.length; i++) {
+    const sign = text[i]!;
+    if (quoted && sign === '"' && text[i + 1] === '"') cell += text[++i]!;
+    else if (sign === '"') quoted = !quoted;
+    else if (!quoted && sign === ',') {
+      line.push(cell);
+      cell = '';
+    } else if (!quoted && sign === '\n') endLine();
+    else if (quoted || sign !== '\r') cell += sign;
+  }
+  if (quoted) throw new Error(`a quoted cell is never closed: ${cell.slice(0, 40)}`);
+  if (line.length > 0 || cell !== '') endLine();
+  return lines;
 }
 
 /** A GitHub-flavoured Markdown table, ending in a newline. */

@@ -5,6 +5,7 @@ export * from './formats.js';
 export * from './notes.js';
 export * from './paper.js';
 export type { Figure, Size } from './plotly-jsdom.js';
+export * from './preset.js';
 export * from './stats.js';
 export * from './studies/index.js';
 export * from './tables.js';

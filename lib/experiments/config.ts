@@ -32,7 +32,8 @@ export const loraSchema = z
       ])
       .default({ relative: 1e-3 }),
   })
-  .transform((lora) => ({ ...lora, alpha: lora.alpha ?? 2 * lora.r }));
+  // Alpha last whether it was given or not: a config that is checked twice must keep its order, which a run's id is of.
+  .transform(({ alpha, ...lora }) => ({ ...lora, alpha: alpha ?? 2 * lora.r }));
 
 export const evalSchema = z.strictObject({
   /** Held-out problems the table reports. */

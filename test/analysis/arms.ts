@@ -25,7 +25,14 @@ export function fixtureExperiment(more: Record<string, unknown> = {}): Experimen
       name: 'fixture',
       methods: ['zero-shot', 'grpo', 'cooperative', 'agon'],
       seeds: [0, 1, 2],
-      run: { maxSteps: 4, problemsPerStep: 2, minDifficulty: 4, maxDifficulty: 16, grpo: {}, lora: {} },
+      run: {
+        maxSteps: 4,
+        problemsPerStep: 2,
+        minDifficulty: 4,
+        maxDifficulty: 16,
+        grpo: {},
+        lora: { alpha: 32 },
+      },
       eval: { problems: PROBLEMS, validationProblems: VALIDATION, samples: 2 },
       ...more,
     },
@@ -123,6 +130,8 @@ function stageFixture(
   });
   const completionTokens = right.map((r) => (r ? 40 : 60) + random.int(20));
   const count = (most: number) => right.map(() => random.int(most + 1));
+  const [useful, repeated, wrong] = [count(6), count(2), count(1)];
+  const steps = right.map((_, i) => useful[i]! + repeated[i]! + wrong[i]!);
   return {
     adapter,
     correct: right.map(Number).join(''),
@@ -133,11 +142,11 @@ function stageFixture(
     logProb: right.map((r) => Number((-(r ? 0.1 : 0.3) - random.uniform() / 10).toFixed(4))),
     // A right proposal is the same for all; a wrong one is one of three, and one in eight proposes nothing.
     proposal: right.map((r) => (r ? 1 : random.int(8) === 0 ? null : 2 + random.int(3))),
-    steps: count(8),
-    useful: count(6),
-    repeated: count(2),
-    deadAgain: count(1),
-    wrong: count(1),
+    steps,
+    useful,
+    repeated,
+    deadAgain: steps.map((n) => Math.min(n, random.int(2))),
+    wrong,
   };
 }
 

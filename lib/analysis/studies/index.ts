@@ -10,6 +10,7 @@ import { densityReport } from './density.js';
 import { labelsReport } from './labels.js';
 import { mainReport } from './main.js';
 import { joinReports, type StudyReport } from './report.js';
+import { tuningReport } from './tuning.js';
 
 export { type ReportFigure, type ReportTable, type StudyReport, writeStudyReport } from './report.js';
 
@@ -23,6 +24,7 @@ const REPORTS: Readonly<Record<string, (study: Study, arms: readonly ArmResult[]
       densityReport(study, arms),
     ),
   control: controlReport,
+  tuning: tuningReport,
 };
 
 /** @throws when there are no runs */

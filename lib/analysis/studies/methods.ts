@@ -2,6 +2,7 @@
  * The tables that every study has: one row per label and method, and one row per run, which is where each number of
  * the others comes from. Left out: differences (differences.ts).
  */
+import { countCorrect, finalStage, flagsOf } from '../../experiments/evaluation.js';
 import type { MethodResult } from '../../experiments/result.js';
 import type { ArmResult } from '../../experiments/study.js';
 import { type Cell, percent, percentRange, round, span } from '../cells.js';
@@ -48,14 +49,16 @@ function draftAccuracy({ draftCorrect, total }: MethodResult): number | undefine
 
 export const RUNS_CAPTION =
   'One row per run: right answers on the held-out problems with the exact 95% interval, the direction as chosen on the ' +
-  "validation split, and what the paper's choice on the held-out problems themselves would have reported.";
+  "validation split, and what the paper's choice on the held-out problems themselves would have reported; of the final " +
+  'stages the shares that are well formed and cut at the cap.';
 
 /** One row per run. */
 export function runRows(arms: readonly ArmResult[]): Record<string, Cell>[] {
   const labelled = arms.some(({ label }) => label !== '');
-  return arms.map(({ label, method, seed, result, bestOnHeldout, validation }) => {
+  return arms.map(({ label, method, seed, result, bestOnHeldout, chosen, validation }) => {
     const exact = clopperPearson(result.correct, result.total);
-    const onValidation = [...validation.stages.at(-1)!.correct].filter((bit) => bit === '1').length;
+    const share = (column: string) => flagsOf(column).filter(Boolean).length / column.length;
+    const final = finalStage(chosen);
     return {
       ...(labelled ? { label } : {}),
       method: method.name,
@@ -65,9 +68,11 @@ export function runRows(arms: readonly ArmResult[]): Record<string, Cell>[] {
       'pass@1 %': percent(exact.value),
       '95% interval': percentRange(exact),
       direction: result.direction,
-      'validation pass@1 %': percent(onValidation / validation.problems.length),
+      'validation pass@1 %': percent(countCorrect(validation) / validation.problems.length),
       'direction by held-out': bestOnHeldout.direction,
       'direction by held-out: pass@1 %': percent(bestOnHeldout.correct / bestOnHeldout.total),
+      'well formed %': percent(share(final.formatted)),
+      'cut at the cap %': percent(share(final.truncated)),
       'draft tokens': round(result.draftTokens),
       'final tokens': round(result.finalTokens),
       'total tokens': round(result.totalTokens),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { DataFrame } from 'danfojs-node';
 import { writeFileAtomic } from '../../files.js';
 import { type Cell, frameOf } from '../cells.js';
-import { exportFigure } from '../export.js';
+import { exportFigure, jsonText } from '../export.js';
 import { toCsv, toLatex, toMarkdown } from '../formats.js';
 import type { Figure } from '../plotly-jsdom.js';
 
@@ -50,25 +50,30 @@ export function joinReports(...reports: readonly StudyReport[]): StudyReport {
 }
 
 /**
- * Writes tables/<name>.csv, .md and .tex and figures/<name>.json, .svg and .png into a results folder. The notes stand
- * under the first table's Markdown.
+ * The files of a report that are text of its own, by their paths inside a results folder: tables/<name>.csv, .md and .tex
+ * and figures/<name>.json. The notes stand under the first table's Markdown.
+ */
+export function reportFiles({ tables, figures, notes }: StudyReport): Record<string, string> {
+  const files: Record<string, string> = {};
+  for (const [i, { name, frame, caption }] of tables.entries()) {
+    const list = i === 0 && notes.length > 0 ? `\n${notes.map((note) => `- ${note}\n`).join('')}` : '';
+    files[`tables/${name}.csv`] = toCsv(frame);
+    files[`tables/${name}.md`] = `${caption}\n\n${toMarkdown(frame)}${list}`;
+    files[`tables/${name}.tex`] = toLatex(frame, { caption, label: `tab:${name}` });
+  }
+  for (const { name, spec } of figures) files[`figures/${name}.json`] = jsonText(spec);
+  return files;
+}
+
+/**
+ * Writes the files of {@link reportFiles} and each figure's .svg and .png into a results folder.
  * @returns the paths written
  */
 export async function writeStudyReport(report: StudyReport, folder: string): Promise<string[]> {
   const written: string[] = [];
-  for (const [i, { name, frame, caption }] of report.tables.entries()) {
-    const path = join(folder, 'tables', name);
-    const notes =
-      i === 0 && report.notes.length > 0 ? `\n${report.notes.map((n) => `- ${n}\n`).join('')}` : '';
-    const files = {
-      csv: toCsv(frame),
-      md: `${caption}\n\n${toMarkdown(frame)}${notes}`,
-      tex: toLatex(frame, { caption, label: `tab:${name}` }),
-    };
-    for (const [extension, text] of Object.entries(files)) {
-      writeFileAtomic(`${path}.${extension}`, text);
-      written.push(`${path}.${extension}`);
-    }
+  for (const [name, text] of Object.entries(reportFiles({ ...report, figures: [] }))) {
+    writeFileAtomic(join(folder, name), text);
+    written.push(join(folder, name));
   }
   for (const { name, spec } of report.figures)
     written.push(...(await exportFigure(spec, join(folder, 'figures', name))));
