@@ -134,6 +134,15 @@ export function pairedOverSeeds(a: readonly number[], b: readonly number[], leve
   };
 }
 
+/** Fewer runs than these tell nothing apart: two that happen to be alike would have an interval of no width. */
+export const FEWEST_RUNS = 3;
+
+/** 1 or -1 where the t interval of at least three runs leaves out zero, on the side it lies; 0 where it does not. */
+export function sideOfZero({ interval, count }: Pick<SeedDifference, 'interval' | 'count'>): -1 | 0 | 1 {
+  if (!interval || count < FEWEST_RUNS) return 0;
+  return interval.low > 0 ? 1 : interval.high < 0 ? -1 : 0;
+}
+
 /** The most differences whose signs are all tried: two halves of 2^20 sums. */
 const MOST_FLIPPED = 40;
 

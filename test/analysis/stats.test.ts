@@ -10,6 +10,7 @@ import {
   pairedOverSeeds,
   pairsInterval,
   phi,
+  sideOfZero,
   signFlipP,
   spread,
 } from '../../lib/analysis/stats.js';
@@ -195,4 +196,16 @@ test('an interval over pairs of runs: a sum of two runs has the interval of twic
   near(found.low, 2 * mean.low, 1e-9);
   near(found.high, 2 * mean.high, 1e-9);
   assert.throws(() => pairsInterval(2, () => 1), /at least 3 runs, found 2/);
+});
+
+test('two runs tell nothing apart, however alike they are', () => {
+  const difference = (...values: number[]) =>
+    pairedOverSeeds(
+      values,
+      values.map(() => 0),
+    );
+  assert.equal(sideOfZero(difference(1, 1)), 0);
+  assert.equal(sideOfZero(difference(1, 1, 1)), 1);
+  assert.equal(sideOfZero(difference(-1, -1.1, -0.9)), -1);
+  assert.equal(sideOfZero(difference(-1, 1, 2)), 0);
 });

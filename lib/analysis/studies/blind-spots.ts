@@ -12,7 +12,15 @@ import { readJsonl } from '../../files.js';
 import { type Cell, fixed, percent, round, span } from '../cells.js';
 import { meanOverlap, type Overlap, overlap, type Reading, readingOf } from '../complementarity.js';
 import { type Panel, type PanelSeries, panelsFigure } from '../panels.js';
-import { type Estimate, type Interval, meanInterval, pairedOverSeeds, pairsInterval } from '../stats.js';
+import {
+  type Estimate,
+  FEWEST_RUNS,
+  type Interval,
+  meanInterval,
+  pairedOverSeeds,
+  pairsInterval,
+  sideOfZero,
+} from '../stats.js';
 import { type ReportFigure, reportTable, type StudyReport } from './report.js';
 import { findSeries, heldoutOf, overSeeds, type Series, seriesOf } from './series.js';
 
@@ -177,10 +185,11 @@ function spotNotes(spots: readonly Spot[], one: Spot | undefined): string[] {
     const difference = spot.name.startsWith('A and B') ? phiDifference(spot, one) : undefined;
     if (!difference?.interval) return [];
     const { value, interval, count } = difference;
+    const side = sideOfZero(difference);
     const verdict =
-      interval.high < 0
+      side < 0
         ? 'they fail at more different problems'
-        : interval.low > 0
+        : side > 0
           ? 'they fail at more of the same problems'
           : 'the two are not told apart';
     return [
@@ -320,7 +329,7 @@ function developmentFigures(study: Study, development: readonly Development[]): 
         .flatMap((d) => {
           const values = value(d).flatMap((v) => (v === undefined ? [] : [scale * v]));
           if (values.length === 0) return [];
-          const interval = values.length > 1 ? meanInterval(values) : undefined;
+          const interval = values.length >= FEWEST_RUNS ? meanInterval(values) : undefined;
           return [
             { x: d.step + apart(name), y: values.reduce((sum, v) => sum + v, 0) / values.length, interval },
           ];

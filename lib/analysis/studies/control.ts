@@ -5,7 +5,7 @@
  */
 import type { ArmResult, Study } from '../../experiments/study.js';
 import { type Cell, fixed, percent, round, span } from '../cells.js';
-import { pairedOverSeeds, type SeedDifference } from '../stats.js';
+import { pairedOverSeeds, type SeedDifference, sideOfZero } from '../stats.js';
 import {
   type Comparison,
   compare,
@@ -103,11 +103,11 @@ function interactionRow({ value, interval, p, count }: SeedDifference): Record<s
   };
 }
 
-function interactionWords({ value, interval, count }: SeedDifference): string {
-  const apart = interval && (interval.low > 0 || interval.high < 0);
+function interactionWords(difference: SeedDifference): string {
+  const { value, interval, count } = difference;
   return (
     `Competition adds ${fixed(100 * value)} points more beside a rival that learns than beside a frozen one ` +
     `(${interval ? `95% t interval over ${count} seeds ${span(interval, 100)}` : 'one seed'}): ` +
-    `${apart ? 'told apart from none' : 'not told apart from none'}.`
+    `${sideOfZero(difference) !== 0 ? 'told apart from none' : 'not told apart from none'}.`
   );
 }

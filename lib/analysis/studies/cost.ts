@@ -7,7 +7,7 @@ import { finalStage } from '../../experiments/evaluation.js';
 import type { ArmResult, Study } from '../../experiments/study.js';
 import { type Cell, fixed, percent, round, span } from '../cells.js';
 import { type Panel, type PanelSeries, panelsFigure } from '../panels.js';
-import { pairedOverSeeds } from '../stats.js';
+import { FEWEST_RUNS, pairedOverSeeds, sideOfZero } from '../stats.js';
 import { atTokens, type SamplePoint, sampleCurve } from '../votes.js';
 import { type ReportFigure, reportTable, type StudyReport } from './report.js';
 import { accuracyOf, heldoutOf, overSeeds, type Series, seriesOf } from './series.js';
@@ -159,12 +159,11 @@ function budgetsOf(cascade: Series, curves: readonly Curve[]): Budget[] {
       found.map((f) => f.theirs),
     );
     const { interval } = difference;
-    const apart = !interval ? 0 : interval.low > 0 ? 1 : interval.high < 0 ? -1 : 0;
     const mean = (value: (f: (typeof found)[number]) => number) => overSeeds(found.map(value)).mean!;
     return [
       {
         strategy: name,
-        apart,
+        apart: sideOfZero(difference),
         words: `${cascade.method} ${fixed(100 * difference.value)} points (${interval ? span(interval, 100) : 'one seed'})`,
         row: {
           cascade: cascade.method,
@@ -240,8 +239,9 @@ function curveFigures(
 }
 
 function percentOf(values: readonly number[]) {
-  const { mean, interval } = overSeeds(values);
-  return { y: 100 * mean!, interval: interval && { low: 100 * interval.low, high: 100 * interval.high } };
+  const { mean, interval, count } = overSeeds(values);
+  const drawn = count < FEWEST_RUNS ? undefined : interval;
+  return { y: 100 * mean!, interval: drawn && { low: 100 * drawn.low, high: 100 * drawn.high } };
 }
 
 function seriesFrom(

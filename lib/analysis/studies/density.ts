@@ -12,7 +12,7 @@ import {
 } from '../../experiments/evaluation.js';
 import type { ArmResult, Study } from '../../experiments/study.js';
 import { type Cell, fixed, round, span } from '../cells.js';
-import { pairedOverSeeds } from '../stats.js';
+import { pairedOverSeeds, type SeedDifference, sideOfZero } from '../stats.js';
 import { reportTable, type StudyReport } from './report.js';
 import { findSeries, overSeeds, pairedArms, type Series, seriesOf } from './series.js';
 
@@ -124,8 +124,7 @@ interface Difference {
   readonly a: string;
   readonly b: string;
   readonly measure: string;
-  readonly value: number;
-  readonly interval: { readonly low: number; readonly high: number } | undefined;
+  readonly overSeeds: SeedDifference;
   readonly row: Record<string, Cell>;
 }
 
@@ -138,18 +137,18 @@ function differencesOf(a: Series | undefined, b: Series | undefined): Difference
       return ours === undefined || theirs === undefined ? [] : [{ ours, theirs }];
     });
     if (values.length === 0) return [];
-    const { value, interval, p, count } = pairedOverSeeds(
+    const difference = pairedOverSeeds(
       values.map((v) => v.ours),
       values.map((v) => v.theirs),
     );
+    const { value, interval, p, count } = difference;
     const what = measure.name === 'tokens' ? 'tokens' : `${measure.name} per 100 tokens`;
     return [
       {
         a: a.method,
         b: b.method,
         measure: measure.name,
-        value,
-        interval,
+        overSeeds: difference,
         row: {
           comparison: `${a.method} \u2212 ${b.method}`,
           measure: what,
@@ -166,14 +165,12 @@ function differencesOf(a: Series | undefined, b: Series | undefined): Difference
 function densityNotes(differences: readonly Difference[]): string[] {
   return differences
     .filter(({ measure }) => measure === 'useful')
-    .flatMap(({ a, b, value, interval }) => {
+    .flatMap(({ a, b, overSeeds: difference }) => {
+      const { value, interval } = difference;
       if (!interval) return [];
+      const side = sideOfZero(difference);
       const verdict =
-        interval.low > 0
-          ? 'are denser than'
-          : interval.high < 0
-            ? 'are less dense than'
-            : 'are not told apart from';
+        side > 0 ? 'are denser than' : side < 0 ? 'are less dense than' : 'are not told apart from';
       return [
         `Final stages of ${a} ${verdict} those of ${b}: ${fixed(value, 2)} useful steps per 100 tokens ` +
           `(95% t interval over seeds ${span(interval, 1, 2)}).`,

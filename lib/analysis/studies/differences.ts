@@ -4,7 +4,13 @@
  * say how many were made.
  */
 import { type Cell, fixed, listed, percent, round, span } from '../cells.js';
-import { type Estimate, pairedOverProblems, pairedOverSeeds, type SeedDifference } from '../stats.js';
+import {
+  type Estimate,
+  pairedOverProblems,
+  pairedOverSeeds,
+  type SeedDifference,
+  sideOfZero,
+} from '../stats.js';
 import { accuracyOf, nameOf, pairedArms, type Series, scoresOf } from './series.js';
 
 /** pass@1 of `a` less that of `b`, fractions. */
@@ -56,12 +62,9 @@ export function comparisonName({ a, b }: Comparison): string {
   return `${nameOf(a)} \u2212 ${nameOf(b)}`;
 }
 
-/** Fewer seeds than these tell nothing apart: two that happen to be alike would have an interval of no width. */
-const FEWEST_SEEDS = 3;
-
 /** Whether the t interval over seeds leaves out zero: what "differs" means in the words. */
-export function tellsApart({ seeds, overSeeds: { interval } }: Comparison): boolean {
-  return interval !== undefined && seeds.length >= FEWEST_SEEDS && (interval.low > 0 || interval.high < 0);
+export function tellsApart({ overSeeds }: Comparison): boolean {
+  return sideOfZero(overSeeds) !== 0;
 }
 
 export const DIFFERENCES_CAPTION =

@@ -6,7 +6,7 @@
 import type { ArmResult, Study } from '../../experiments/study.js';
 import { type Cell, percent, round, span } from '../cells.js';
 import { type ForestPanel, type ForestValue, forestFigure } from '../forest.js';
-import { pairedOverSeeds } from '../stats.js';
+import { FEWEST_RUNS, pairedOverSeeds } from '../stats.js';
 import {
   type Comparison,
   compare,
@@ -170,7 +170,8 @@ export function comparisonFigure(
 
 function forestValue(c: Comparison | undefined): ForestValue | undefined {
   if (!c) return undefined;
-  const { value, interval } = c.overSeeds;
+  const { value, interval: found, count } = c.overSeeds;
+  const interval = count < FEWEST_RUNS ? undefined : found;
   return {
     value: 100 * value,
     interval: interval && { low: 100 * interval.low, high: 100 * interval.high },
