@@ -13,6 +13,8 @@ import type { Interval } from './stats.js';
 export interface ForestValue {
   readonly value: number;
   readonly interval: Interval | undefined;
+  /** Whether the square is filled: it is told apart from zero. */
+  readonly filled: boolean;
   /** Single runs. */
   readonly points: readonly number[];
 }
@@ -117,13 +119,10 @@ function drawn({ title, values }: ForestPanel, xaxis: XAxisName, yaxis: YAxisNam
         thickness: 1.6,
         width: 4,
       },
-      // Filled where the interval leaves out zero.
       marker: {
         symbol: 'square',
         size: 9,
-        color: rows.map(({ interval }) =>
-          interval && (interval.low > 0 || interval.high < 0) ? INK : 'white',
-        ),
+        color: rows.map(({ filled }) => (filled ? INK : 'white')),
         line: { color: INK, width: 1.6 },
       },
       hovertemplate: '%{x:.1f}<extra></extra>',

@@ -15,6 +15,7 @@ import {
   differenceNotes,
   differenceRows,
   present,
+  tellsApart,
 } from './differences.js';
 import { METHODS_CAPTION, methodRows, RUNS_CAPTION, runRows } from './methods.js';
 import { type ReportFigure, type ReportTable, reportTable, type StudyReport } from './report.js';
@@ -160,7 +161,7 @@ export function comparisonFigure(
   const spec = forestFigure({
     title,
     subtitle:
-      'squares: mean over seeds, filled where the 95% t interval (line) leaves out zero; rings: single seeds',
+      'squares: mean over seeds; line: 95% t interval; filled: it and the bootstrap over problems leave out zero; rings: seeds',
     axis: 'difference of pass@1 (points)',
     rows: labels.length > 1 ? labels : comparisons.map(comparisonName),
     panels,
@@ -175,6 +176,7 @@ function forestValue(c: Comparison | undefined): ForestValue | undefined {
   return {
     value: 100 * value,
     interval: interval && { low: 100 * interval.low, high: 100 * interval.high },
+    filled: tellsApart(c),
     points: c.differences.map((d) => 100 * d),
   };
 }
