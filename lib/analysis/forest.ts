@@ -80,7 +80,13 @@ export function forestFigure({ title, subtitle, axis: label, rows, panels }: For
     layout: {
       ...baseLayout(title, subtitle),
       ...axes,
-      width: Math.ceil(left + MARGIN.r + PANEL * panels.length * (panels.length === 1 ? 1.3 : 1)),
+      // At least as wide as its subtitle.
+      width: Math.ceil(
+        Math.max(
+          left + MARGIN.r + PANEL * panels.length * (panels.length === 1 ? 1.3 : 1),
+          textWidth(subtitle, TEXT.body) + 32,
+        ),
+      ),
       height: MARGIN.t + MARGIN.b + ROW * rows.length,
       margin: { l: Math.ceil(left), ...MARGIN },
       annotations,
