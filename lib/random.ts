@@ -17,6 +17,8 @@ export interface Random {
   normal(): number;
   /** One element, each equally likely. @throws on an empty list */
   pick<T>(items: readonly T[]): T;
+  /** One name by its share; shares sum to 1 and are gone through in the order they are written in. */
+  pickShare<K extends string>(shares: Readonly<Record<K, number>>): K;
   /** A shuffled copy (Fisher-Yates). */
   shuffle<T>(items: readonly T[]): T[];
 }
@@ -52,6 +54,15 @@ export function stream(...names: readonly (string | number)[]): Random {
     pick: (items) => {
       if (items.length === 0) throw new Error('cannot pick from an empty list');
       return items[int(items.length)]!;
+    },
+    pickShare: <K extends string>(shares: Readonly<Record<K, number>>) => {
+      const names = Object.keys(shares) as K[];
+      let at = uniform();
+      const found = names.find((name) => {
+        at -= shares[name];
+        return at < 0;
+      });
+      return found ?? names.at(-1)!;
     },
     shuffle: (items) => {
       const out = [...items];

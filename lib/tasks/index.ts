@@ -6,6 +6,7 @@ import type { Task } from './task.js';
 
 export * from './chain/index.js';
 export * from './countdown/index.js';
+export type { Example, RivalShares } from './example.js';
 export * from './lists/index.js';
 export type { Corpus, ProblemQuery, SummaryParts, Task, TraceCounts } from './task.js';
 

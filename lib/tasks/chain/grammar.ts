@@ -10,7 +10,7 @@
  * The answer names its step because an intermediate value may happen to be the same number: what is withheld from a
  * rival is the claim `h 17` and not every 17, which would hide one step and give the answer away by the gap.
  */
-import { words } from '../countdown/grammar.js';
+import { words } from '../words.js';
 import { evaluate, type Fact, MODULUS, OPERATORS, type Operator } from './facts.js';
 
 /** Names of the steps, in order; also the largest number of steps. */

@@ -7,7 +7,6 @@ import { chainSpellings, verifyChain } from './verify.js';
 
 export {
   CHAIN_EXAMPLE_DEFAULTS,
-  type ChainExample,
   type ChainExampleOptions,
   chainExample,
   shownChain,

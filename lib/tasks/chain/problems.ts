@@ -3,8 +3,9 @@
  * drawn from a seeded stream and kept where the hash of their content falls into the wanted split: the splits are
  * disjoint by construction, whoever draws. Difficulty is the number of steps.
  */
-import { hash32, type Random, stream } from '../../random.js';
+import { type Random, stream } from '../../random.js';
 import type { Problem, Split } from '../../records.js';
+import { splitOfId } from '../split.js';
 import { DIGITS, evaluate, HARD_FACTORS, MODULUS, type Operation } from './facts.js';
 import { type Chain, LETTERS, type Link, valuesOf, writeClaim, writeQuestion } from './grammar.js';
 
@@ -26,10 +27,9 @@ export interface ChainFilter {
   readonly maxDifficulty?: number;
 }
 
-/** The split of a chain: about 10% validation, 10% held out, 80% train. */
+/** The split of a chain. */
 export function chainSplitOf(chain: Chain): Split {
-  const bucket = hash32(idOf(chain)) % 10;
-  return bucket === 0 ? 'validation' : bucket === 1 ? 'heldout' : 'train';
+  return splitOfId(idOf(chain));
 }
 
 function idOf({ start, links }: Chain): string {

@@ -49,16 +49,6 @@ export const CHAIN_TRACE_DEFAULTS: ChainTraceOptions = {
   rival: { copy: 0.2, verify: 0.35, some: 0.25, ignore: 0.2 },
 };
 
-function pickShare<K extends string>(random: Random, shares: Readonly<Record<K, number>>): K {
-  const names = Object.keys(shares) as K[];
-  let at = random.uniform();
-  for (const name of names) {
-    at -= shares[name];
-    if (at < 0) return name;
-  }
-  return names.at(-1)!;
-}
-
 /** The value with most votes; where several have as many, any of them. */
 function settle(values: readonly number[], random: Random): number {
   const votes = (value: number) => values.filter((v) => v === value).length;
@@ -124,8 +114,8 @@ export function chainTrace(
   random: Random,
   options: ChainTraceOptions = CHAIN_TRACE_DEFAULTS,
 ): string {
-  const care = { none: 0, some: options.over, all: 1 }[pickShare(random, options.care)];
-  const mode = rival === undefined ? 'ignore' : pickShare(random, options.rival);
+  const care = { none: 0, some: options.over, all: 1 }[random.pickShare(options.care)];
+  const mode = rival === undefined ? 'ignore' : random.pickShare(options.rival);
   const check = { copy: 0, verify: 1, some: options.check, ignore: 1 }[mode];
   // Once the own value differs from the rival's, its later claims are about another chain.
   let claims = rival === undefined || mode === 'ignore' ? new Map<number, number>() : readClaims(rival);

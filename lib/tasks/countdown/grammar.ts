@@ -7,6 +7,7 @@
  *   summary   { dead N op N } path N op N = N then N op N = N
  *   answer    N op N
  */
+import { words } from '../words.js';
 import { OPERATORS, type Operator, type Step } from './arithmetic.js';
 
 /** What a question asks. */
@@ -17,11 +18,6 @@ export interface Puzzle {
 
 /** The two steps that lead to the last operation. */
 export type Path = readonly [Step, Step];
-
-/** The words of a text. */
-export function words(text: string): string[] {
-  return text.split(/\s+/).filter((word) => word !== '');
-}
 
 function numberOf(word: string | undefined): number | undefined {
   return word !== undefined && /^(0|[1-9]\d{0,2})$/.test(word) ? Number(word) : undefined;

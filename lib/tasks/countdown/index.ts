@@ -1,12 +1,12 @@
 /** Countdown, the arena's task. */
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
-import { countdownParts, countdownProposal, countTrace } from './inspect.js';
+import { deadAndPath } from '../words.js';
+import { countdownProposal, countTrace } from './inspect.js';
 import { countdownProblems } from './problems.js';
 import { countdownSpellings, verifyCountdown } from './verify.js';
 
 export {
-  type CountdownExample,
   countdownExample,
   EXAMPLE_DEFAULTS,
   type ExampleOptions,
@@ -30,7 +30,7 @@ export const countdown: Task = {
   problems: countdownProblems,
   verify: verifyCountdown,
   answerSpellings: (_problem, completion) => countdownSpellings(completion),
-  summaryParts: countdownParts,
+  summaryParts: deadAndPath,
   countTrace,
   proposal: countdownProposal,
 };

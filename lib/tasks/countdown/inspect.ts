@@ -1,21 +1,15 @@
 /**
  * Counts what a countdown trace does, leaf by leaf: new and true, written before, entered although it was known to be
- * dead, false. Also the parts of a summary and the proposal it settles for. It reads the grammar of trace.ts, whatever
+ * dead, false. Also the proposal it settles for. It reads the grammar of trace.ts, whatever
  * a trained policy makes of it: words outside the grammar are passed over.
  *
  * Left out: whether the answer is right, and what a trace says of a leaf (the results after `left`, the verdict).
  */
 import type { Completion, Problem } from '../../records.js';
-import type { SummaryParts, TraceCounts } from '../task.js';
+import type { TraceCounts } from '../task.js';
+import { words } from '../words.js';
 import { afterStep, evaluate, LARGEST, largerFirst, lastOperator, type Step, stepKey } from './arithmetic.js';
-import { readAnswer, readDead, readPath, readQuestion, readStep, words, writePath } from './grammar.js';
-
-/** The dead first steps, and the path, in whatever order they stand; what belongs to neither is in no part. */
-export function countdownParts(summary: string): SummaryParts {
-  const clauses = summary.trim().split(/\s+(?=(?:dead|path)(?:\s|$))/);
-  const part = (word: string) => clauses.filter((clause) => words(clause)[0] === word).join(' ');
-  return { deadEnds: part('dead'), path: part('path') };
-}
+import { readAnswer, readDead, readPath, readQuestion, readStep, writePath } from './grammar.js';
 
 /** An operation with the larger operand first: 3 + 5 and 5 + 3 are one step. */
 function ordered<T extends Omit<Step, 'result'>>(step: T): T {

@@ -4,8 +4,9 @@
  * list and asking for more problems than there are is an error and not a loop. The split is a hash of (sorted
  * numbers, target): the same problem with its numbers shuffled is in the same split by construction.
  */
-import { hash32, type Random, stream } from '../../random.js';
+import { type Random, stream } from '../../random.js';
 import type { Problem, Split } from '../../records.js';
+import { splitOfId } from '../split.js';
 import { lastOperator, leavesOf } from './arithmetic.js';
 import { type Puzzle, writeQuestion } from './grammar.js';
 
@@ -27,10 +28,9 @@ interface Entry extends Puzzle {
   readonly split: Split;
 }
 
-/** The split of a problem: about 10% validation, 10% held out, 80% train. */
+/** The split of a problem. */
 export function splitOf({ numbers, target }: Puzzle): Split {
-  const bucket = hash32(puzzleId({ numbers, target })) % 10;
-  return bucket === 0 ? 'validation' : bucket === 1 ? 'heldout' : 'train';
+  return splitOfId(puzzleId({ numbers, target }));
 }
 
 /** The same for every order of the numbers. */

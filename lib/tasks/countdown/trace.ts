@@ -205,15 +205,6 @@ function search(
   }
 }
 
-function pickMode(random: Random, shares: TraceOptions['rival']): RivalMode {
-  let at = random.uniform();
-  for (const mode of RIVAL_MODES) {
-    at -= shares[mode];
-    if (at < 0) return mode;
-  }
-  return 'continue';
-}
-
 /**
  * One completion for a problem.
  * @param rival the summary that is shown of a rival; undefined for the plain prompt and for a rival that left none
@@ -228,7 +219,7 @@ export function countdownTrace(
   const { numbers, target } = puzzle;
   const claimed = rival === undefined ? undefined : readPath(rival);
   const usable = claimed !== undefined && restOf(numbers, claimed) !== undefined;
-  const mode = usable ? pickMode(random, options.rival) : 'ignore';
+  const mode = usable ? random.pickShare(options.rival) : 'ignore';
 
   const parts = ['<think>'];
   const dead: string[] = [];

@@ -11,6 +11,7 @@
  *
  * An answer is two words, so that withholding it does not mask the operation where the path has it too.
  */
+import { words } from '../words.js';
 import { LARGEST, type List, OPS, type Op, type Pair, type Program } from './programs.js';
 
 /** The two examples that a question shows. */
@@ -24,11 +25,6 @@ export const LONGEST = 4;
 
 /** The empty list. */
 export const NIL = 'nil';
-
-/** The words of a text. */
-export function words(text: string): string[] {
-  return text.split(/\s+/).filter((word) => word !== '');
-}
 
 export function readOp(word: string | undefined): Op | undefined {
   return OPS.find((op) => op === word);

@@ -1,13 +1,13 @@
 /** Lists: short programs judged by hidden unit tests, the arena's second domain. */
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
-import { countListsTrace, listsParts, listsProposal } from './inspect.js';
+import { deadAndPath } from '../words.js';
+import { countListsTrace, listsProposal } from './inspect.js';
 import { listsProblems } from './problems.js';
 import { listsSpellings, verifyLists } from './verify.js';
 
 export {
   LISTS_EXAMPLE_DEFAULTS,
-  type ListsExample,
   type ListsExampleOptions,
   listsExample,
   shownListsTrace,
@@ -29,7 +29,7 @@ export const lists: Task = {
   problems: listsProblems,
   verify: verifyLists,
   answerSpellings: (_problem, completion) => listsSpellings(completion),
-  summaryParts: listsParts,
+  summaryParts: deadAndPath,
   countTrace: countListsTrace,
   proposal: listsProposal,
 };

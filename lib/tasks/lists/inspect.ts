@@ -1,20 +1,14 @@
 /**
  * Counts what a lists trace does, run by run: new and true, written before, entered although it was known to be dead,
- * false. Also the parts of a summary and the proposal it settles for. It reads the grammar of trace.ts, whatever a
+ * false. Also the proposal it settles for. It reads the grammar of trace.ts, whatever a
  * trained policy makes of it: words outside the grammar are passed over. Left out: whether the program is right.
  */
 import type { Completion, Problem } from '../../records.js';
-import type { SummaryParts, TraceCounts } from '../task.js';
-import { readDead, readList, readOp, readQuestion, words, writeProgram } from './grammar.js';
+import type { TraceCounts } from '../task.js';
+import { words } from '../words.js';
+import { readDead, readList, readOp, readQuestion, writeProgram } from './grammar.js';
 import { apply, type List, type Op, sameList } from './programs.js';
 import { readSubmission } from './verify.js';
-
-/** The dead first operations, and the path. */
-export function listsParts(summary: string): SummaryParts {
-  const clauses = summary.trim().split(/\s+(?=(?:dead|path)(?:\s|$))/);
-  const part = (word: string) => clauses.filter((clause) => words(clause)[0] === word).join(' ');
-  return { deadEnds: part('dead'), path: part('path') };
-}
 
 /** The whole program; undefined where the path or the answer is not there to read. */
 export function listsProposal(completion: Completion): string | undefined {

@@ -3,8 +3,9 @@
  * enumerate, so they are drawn: a seed names a stream of candidates, of which a query keeps what it asks for. The
  * split is a hash of the shown examples, whatever their order: the same problem is in the same split by construction.
  */
-import { hash32, type Random, stream } from '../../random.js';
+import { type Random, stream } from '../../random.js';
 import type { Problem, Split } from '../../records.js';
+import { splitOfId } from '../split.js';
 import { type Shown, writeProgram, writeQuestion } from './grammar.js';
 import { OPS, type Program, programsPassing, sameList } from './programs.js';
 import { drawInput, hiddenTests, pairOf } from './verify.js';
@@ -33,10 +34,9 @@ function problemId(shown: Shown): string {
   return `lists-${texts.sort().join('-')}`;
 }
 
-/** The split of a problem: about 10% validation, 10% held out, 80% train. */
+/** The split of a problem. */
 export function listsSplitOf(shown: Shown): Split {
-  const bucket = hash32(problemId(shown)) % 10;
-  return bucket === 0 ? 'validation' : bucket === 1 ? 'heldout' : 'train';
+  return splitOfId(problemId(shown));
 }
 
 /** How many programs pass every test of a problem. */

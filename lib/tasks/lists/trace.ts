@@ -209,15 +209,6 @@ function search(avoid: ReadonlySet<Op>, solver: Solver): Found & { readonly dead
   }
 }
 
-function pickMode(random: Random, shares: ListsTraceOptions['rival']): ListsRivalMode {
-  let at = random.uniform();
-  for (const mode of LISTS_RIVAL_MODES) {
-    at -= shares[mode];
-    if (at < 0) return mode;
-  }
-  return 'continue';
-}
-
 /**
  * One completion for a question.
  * @param rival the summary that is shown of a rival; undefined for the plain prompt and for a rival that left none
@@ -231,7 +222,7 @@ export function listsTrace(
 ): string {
   const solver: Solver = { shown, random, options };
   const claimed = rival === undefined ? undefined : readPath(rival);
-  const mode = claimed ? pickMode(random, options.rival) : 'ignore';
+  const mode = claimed ? random.pickShare(options.rival) : 'ignore';
 
   const parts = ['<think>'];
   const dead: Op[] = [];
