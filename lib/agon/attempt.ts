@@ -7,6 +7,7 @@
 import type { Adapter } from '../model/index.js';
 import type { AdapterName, Attempt, Problem, Role } from '../records.js';
 import { generate } from '../rollouts/generate.js';
+import { policyOf } from '../rollouts/policy.js';
 import type { Task } from '../tasks/index.js';
 import type { Pool } from '../tensors/pool.js';
 import { buildPrompt, parseCompletion, type Tokenizer } from '../text/index.js';
@@ -67,11 +68,7 @@ export async function attempt(
   names: readonly (string | number)[],
   onDone?: (done: number) => void,
 ): Promise<Attempt[]> {
-  const adapter = name === 'base' ? undefined : adapters[name];
-  if (name !== 'base' && !adapter)
-    throw new Error(
-      `adapter '${name}' is not there; there are: ${Object.keys(adapters).join(', ') || 'none'}`,
-    );
+  const policy = policyOf(world.base, adapters, name);
   const { tokenizer, task } = world;
   const memories = await rivalMemories(world, adapters, assignments, sampling.generationBatchSize);
   const beside = memories.map((memory) => (memory ? { memory } : {}));
@@ -81,7 +78,6 @@ export async function attempt(
     ...beside[i],
   }));
   const options = { ...sampling, eosId: tokenizer.eosId, padId: tokenizer.padId };
-  const policy = { base: world.base, adapter };
   const rollouts = await generate(
     world.pool,
     policy,

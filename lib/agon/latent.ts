@@ -13,6 +13,7 @@
 import { readablePlaces } from '../latent/index.js';
 import type { AdapterName, Attempt, Memory } from '../records.js';
 import { type MemoryRequest, readMemories } from '../rollouts/memories.js';
+import { policyOf } from '../rollouts/policy.js';
 import { shownSummary } from '../text/index.js';
 import type { Adapters, Assignment, World } from './attempt.js';
 import { isLatent } from './exchange.js';
@@ -40,7 +41,7 @@ export async function rivalMemories(
     asked.set(adapter, [...(asked.get(adapter) ?? []), { row, request }]);
   });
   for (const [name, rows] of asked) {
-    const policy = { base: world.base, adapter: name === 'base' ? undefined : adapters[name] };
+    const policy = policyOf(world.base, adapters, name);
     const requests = rows.map(({ request }) => request);
     const found = await readMemories(world.pool, policy, requests, batchSize);
     rows.forEach(({ row }, i) => {

@@ -4,6 +4,7 @@
  * Notation of the paper: c = correct, phi = formatted, lambda = 0.5 (the format's weight), a = the rival's
  * draft, b = the own answer. Left out: advantages (grpo/), which decide what a reward really teaches.
  */
+import { mean } from '../numbers.js';
 import type { Attempt, Reward } from '../records.js';
 
 /** lambda of the paper. */
@@ -11,7 +12,6 @@ export const FORMAT_WEIGHT = 0.5;
 
 const c = (attempt: Attempt): number => Number(attempt.correct);
 const phi = (attempt: Attempt): number => FORMAT_WEIGHT * Number(attempt.formatted);
-const mean = (values: readonly number[]): number => values.reduce((sum, v) => sum + v, 0) / values.length;
 
 /** 2c + lambda phi: what drafts and single policies are paid, and the cooperative challenger. */
 export const outcome: Reward = (own) => 2 * c(own) + phi(own);

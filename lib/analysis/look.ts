@@ -69,6 +69,22 @@ export function baseLayout(title: string, subtitle: string): Partial<Layout> {
   };
 }
 
+/** Pixels from a figure's top to its legend. */
+export const LEGEND_TOP = 54;
+
+/** A legend in rows between the subtitle and the panels. @param height of the figure in pixels */
+export function legendAbove(height: number): Layout['legend'] {
+  return {
+    orientation: 'h',
+    x: 0,
+    xanchor: 'left',
+    y: 1 - LEGEND_TOP / height,
+    yref: 'container',
+    yanchor: 'top',
+    font: { size: TEXT.body },
+  };
+}
+
 /** What all axes share. @param label the quantity and its unit; undefined where a neighbour's axis says it */
 export function axis(label: string | undefined, more: Partial<LayoutAxis> = {}): LayoutAxis {
   return {

@@ -3,7 +3,7 @@
  * panel. Left out: choosing ranges; Plotly fits them to the data.
  */
 import type { Data, LayoutAxis, XAxisName, YAxisName } from 'plotly.js';
-import { axis, baseLayout, CONFIG, heading, markOf, TEXT } from './look.js';
+import { axis, baseLayout, CONFIG, heading, LEGEND_TOP, legendAbove, markOf } from './look.js';
 import type { Figure } from './plotly-jsdom.js';
 import type { Interval } from './stats.js';
 
@@ -27,8 +27,6 @@ export interface Panel {
 
 const PANEL = { width: 330, height: 300 };
 const MARGIN = { l: 60, r: 20, b: 52 };
-/** Under the subtitle. */
-const LEGEND_TOP = 54;
 const LEGEND_ROW = 20;
 const GAP = 70;
 
@@ -98,15 +96,7 @@ export function panelsFigure(title: string, subtitle: string, panels: readonly P
       height,
       margin: { ...MARGIN, t: top },
       showlegend: true,
-      legend: {
-        orientation: 'h',
-        x: 0,
-        xanchor: 'left',
-        y: 1 - LEGEND_TOP / height,
-        yref: 'container',
-        yanchor: 'top',
-        font: { size: TEXT.body },
-      },
+      legend: legendAbove(height),
       annotations: panels.map((panel, p) => heading(panel.title, start(p), 1)),
     },
     config: CONFIG,

@@ -22,17 +22,26 @@ export function presetFigures(
   return { [name]: mainFigure(results, readPaper()), ...training };
 }
 
-/** Every text file by its path inside a results folder. @param name of the table, such as `main` */
-export function presetFiles(name: string, found: ExperimentResults): Record<string, string> {
-  const { results, bestOnHeldout } = found;
+/** The tables by their paths inside a results folder. @param name of the table, such as `main` */
+export function presetTables(
+  name: string,
+  { results, bestOnHeldout }: Pick<ExperimentResults, 'results' | 'bestOnHeldout'>,
+): Record<string, string> {
   const paper = readPaper();
   const table = mainTable(results, paper);
   const notes = honestNotes(results, paper).map((note) => `- ${note}\n`);
-  const figures = Object.entries(presetFigures(name, found));
   return {
     [`tables/${name}.csv`]: toCsv(table),
     [`tables/${name}.md`]: `${toMarkdown(table)}\n${notes.join('')}`,
     [`tables/${name}-best-on-heldout.csv`]: toCsv(mainTable(bestOnHeldout, paper)),
+  };
+}
+
+/** Every text file by its path inside a results folder. */
+export function presetFiles(name: string, found: ExperimentResults): Record<string, string> {
+  const figures = Object.entries(presetFigures(name, found));
+  return {
+    ...presetTables(name, found),
     ...Object.fromEntries(figures.map(([figure, spec]) => [`figures/${figure}.json`, jsonText(spec)])),
   };
 }

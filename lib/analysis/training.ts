@@ -4,7 +4,7 @@
  * interesting; a metric that no run logged is simply not drawn.
  */
 import type { Data, LayoutAxis, XAxisName, YAxisName } from 'plotly.js';
-import { axis, baseLayout, CONFIG, heading, markOf, TEXT } from './look.js';
+import { axis, baseLayout, CONFIG, heading, legendAbove, markOf } from './look.js';
 import type { Figure } from './plotly-jsdom.js';
 import { spread } from './stats.js';
 
@@ -36,8 +36,6 @@ type AxisReference<Letter extends 'x' | 'y'> = Letter extends 'x' ? XAxisName : 
 
 const STREAM_ORDER = ['', 'solo', 'draft', 'challenge'];
 const MARGIN = { l: 60, r: 20, t: 112, b: 52 };
-/** Where the legend starts, in pixels from the top: under the subtitle. */
-const LEGEND_TOP = 54;
 /** Gaps between panels, as shares of the plotting area. */
 const GAP = { columns: 0.07, rows: 0.06 };
 const ROW_HEIGHT = 210;
@@ -122,15 +120,7 @@ export function trainingFigure(
       height,
       margin: MARGIN,
       showlegend: true,
-      legend: {
-        orientation: 'h',
-        x: 0,
-        xanchor: 'left',
-        y: 1 - LEGEND_TOP / height,
-        yref: 'container',
-        yanchor: 'top',
-        font: { size: TEXT.body },
-      },
+      legend: legendAbove(height),
       annotations: streams.flatMap((name, c) =>
         name === '' ? [] : [heading(name, share(c, streams.length, GAP.columns)[0], 1)],
       ),

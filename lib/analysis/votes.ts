@@ -5,7 +5,9 @@
  * Every point is the mean over all ways to take n of the samples that were drawn, so none depends on their order. Left
  * out: voting over stages of a cascade.
  */
+
 import { flagsOf, type Stage } from '../experiments/evaluation.js';
+import { mean } from '../numbers.js';
 
 /** n samples per problem: what they cost and what share of problems each way of choosing gets right. */
 export interface SamplePoint {
@@ -47,7 +49,6 @@ export function sampleCurve(samples: readonly Stage[]): SamplePoint[] {
       sum.oracle += Number(answers.some((a) => a.right));
     }
   }
-  const mean = (values: readonly number[]) => values.reduce((total, v) => total + v, 0) / values.length;
   const completion = mean(taken.map((stage) => mean(stage.completionTokens)));
   return sums.slice(1).map(({ sets, vote, best, oracle }, i) => ({
     n: i + 1,

@@ -2,6 +2,7 @@
  * Few numbers about few repetitions: median and range, ratios inside one run, and how straight a curve is. A
  * bench has three to five repetitions on a machine with neighbours; the median and the range say all there is.
  */
+import { mean, median } from '../numbers.js';
 
 /** Repetitions of one measurement. */
 export interface Summary {
@@ -15,9 +16,7 @@ export interface Summary {
 export function summary(values: readonly number[]): Summary {
   if (values.length === 0) throw new Error('no repetitions to summarise');
   const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const median = sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-  return { median, min: sorted[0]!, max: sorted.at(-1)!, repetitions: sorted.length };
+  return { median: median(values), min: sorted[0]!, max: sorted.at(-1)!, repetitions: sorted.length };
 }
 
 /**
@@ -39,7 +38,6 @@ export interface Line {
 
 /** @throws when there are fewer than two different x */
 export function fitLine(points: readonly { readonly x: number; readonly y: number }[]): Line {
-  const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   const [mx, my] = [mean(points.map((p) => p.x)), mean(points.map((p) => p.y))];
   const sum = (term: (p: { x: number; y: number }) => number) => points.reduce((s, p) => s + term(p), 0);
   const xx = sum((p) => (p.x - mx) ** 2);

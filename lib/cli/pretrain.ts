@@ -11,7 +11,6 @@ import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BASE_NAMES, BASES, type BaseName, baseFolder } from '../experiments/bases.js';
-import { Interrupted } from '../experiments/interrupted.js';
 import { pretrain, pretrainConfigSchema } from '../experiments/pretrain.js';
 import { hashBase, RESULTS_FOLDER } from '../experiments/store.js';
 import { check } from '../files.js';
@@ -20,6 +19,7 @@ import { stream } from '../random.js';
 import { initBackend } from '../tensors/backend.js';
 import { createPool } from '../tensors/pool.js';
 import { loadTokenizer } from '../text/index.js';
+import { runCommand } from './command.js';
 
 const { values } = parseArgs({
   options: {
@@ -83,14 +83,4 @@ async function main(): Promise<void> {
   }
 }
 
-try {
-  await main();
-} catch (error) {
-  if (error instanceof Interrupted) {
-    console.log(error.message);
-    process.exitCode = 130;
-  } else {
-    console.error((error as Error).message);
-    process.exitCode = 1;
-  }
-}
+await runCommand(main);

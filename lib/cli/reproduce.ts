@@ -15,14 +15,9 @@ import type { World } from '../agon/attempt.js';
 import { methodByName } from '../agon/methods.js';
 import {
   exportFigure,
-  honestNotes,
-  mainFigure,
-  mainTable,
-  readPaper,
+  presetFigures,
+  presetTables,
   studyReport,
-  toCsv,
-  toMarkdown,
-  trainingFigure,
   writeStudyReport,
 } from '../analysis/index.js';
 import { type Experiment, PRESET_NAMES, parseExperiment, preset } from '../experiments/config.js';
@@ -32,7 +27,6 @@ import {
   type ExperimentResults,
   runExperiment,
 } from '../experiments/experiment.js';
-import { Interrupted } from '../experiments/interrupted.js';
 import { planExperiment } from '../experiments/plan/plan.js';
 import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
@@ -45,6 +39,7 @@ import { planMarkdown, planSummary } from '../notebook/plan.js';
 import { type Progress, progressBar } from '../notebook/progress.js';
 import { sharedModel } from '../rollouts/policy.js';
 import { currentBackend } from '../tensors/backend.js';
+import { runCommand } from './command.js';
 import { executeNotebooks } from './notebooks.js';
 
 const OPTIONS = {
@@ -240,41 +235,15 @@ async function main(values: Options): Promise<void> {
 }
 
 /** Writes tables and figures, prints the table and what it does not show. */
-async function report(
-  experiment: Experiment,
-  { results, bestOnHeldout, metrics }: ExperimentResults,
-  folder: string,
-): Promise<void> {
+async function report(experiment: Experiment, found: ExperimentResults, folder: string): Promise<void> {
   const name = tableName(experiment);
-  const paper = readPaper();
-  const tables = join(folder, 'tables');
-  const figures = join(folder, 'figures');
-  const table = mainTable(results, paper);
-  const notes = honestNotes(results, paper);
-  const markdown = `${toMarkdown(table)}\n${notes.map((note) => `- ${note}`).join('\n')}\n`;
-  writeFileAtomic(join(tables, `${name}.csv`), toCsv(table));
-  writeFileAtomic(join(tables, `${name}.md`), markdown);
-  writeFileAtomic(join(tables, `${name}-best-on-heldout.csv`), toCsv(mainTable(bestOnHeldout, paper)));
-  const files = [
-    ...(await exportFigure(mainFigure(results, paper), join(figures, name))),
-    ...(Object.keys(metrics).length > 0
-      ? await exportFigure(trainingFigure(metrics), join(figures, `${name}-training`))
-      : []),
-  ];
-  console.log(`\n${markdown}`);
-  console.log(
-    [join(tables, `${name}.csv`), ...files].map((file) => relative(process.cwd(), file)).join('\n'),
-  );
+  const tables = presetTables(name, found);
+  for (const [path, text] of Object.entries(tables)) writeFileAtomic(join(folder, path), text);
+  const files = [join(folder, 'tables', `${name}.csv`)];
+  for (const [figure, spec] of Object.entries(presetFigures(name, found)))
+    files.push(...(await exportFigure(spec, join(folder, 'figures', figure))));
+  console.log(`\n${tables[`tables/${name}.md`]}`);
+  console.log(files.map((file) => relative(process.cwd(), file)).join('\n'));
 }
 
-try {
-  await main(readOptions());
-} catch (error) {
-  if (error instanceof Interrupted) {
-    console.log(error.message);
-    process.exitCode = 130;
-  } else {
-    console.error((error as Error).message);
-    process.exitCode = 1;
-  }
-}
+await runCommand(() => main(readOptions()));

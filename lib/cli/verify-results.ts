@@ -14,6 +14,7 @@ import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { verifyTables } from '../analysis/studies/verify.js';
 import { CUT_OFF, type Finding, REFERENCE_FOLDER, runFolders, verifyRuns } from '../experiments/verify.js';
+import { runCommand } from './command.js';
 
 const { values } = parseArgs({
   options: {
@@ -74,9 +75,4 @@ function verifyFolder(folder: string): Finding[] {
   return findings.map(({ where, what }) => ({ where: join(name, where), what }));
 }
 
-try {
-  main();
-} catch (error) {
-  console.error((error as Error).message);
-  process.exitCode = 1;
-}
+await runCommand(main);

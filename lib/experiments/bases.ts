@@ -108,7 +108,7 @@ export const BASES = {
   'arena-copying': variant({ rival: { copy: 0.7, verify: 0.1, ignore: 0.1, continue: 0.1 } }),
   /** Errors do not show: slips are four times as frequent, and give-ups pass as hits. */
   'arena-silent': variant({ slip: 0.12, disguise: 0.9 }),
-  /** Checking a rival's path is written out twice. */
+  /** Checking a rival's path is written out three times. */
   'arena-costly': variant({ checks: 3 }),
   /** The second domain: short programs over lists. */
   'lists-base': lists,

@@ -8,8 +8,8 @@
 import { type Adapters, attempt, type World } from '../agon/attempt.js';
 import { scoreLogProbs } from '../grpo/gradient.js';
 import type { AdapterName, Problem, Rollout } from '../records.js';
-import type { Policy } from '../rollouts/policy.js';
-import type { JobFunction } from '../tensors/pool.js';
+import { type Policy, policyOf } from '../rollouts/policy.js';
+import { type JobFunction, shardsOf } from '../tensors/pool.js';
 
 interface ScoreShard {
   readonly policy: Policy;
@@ -59,10 +59,8 @@ export async function divergences(
   const tokens = own.reduce((sum, row) => sum + row.length, 0);
   const found: Divergence[] = [];
   for (const name of to) {
-    const policy = { base: world.base, adapter: name === 'base' ? undefined : adapters[name] };
-    const shards: ScoreShard[] = [];
-    for (let i = 0; i < rollouts.length; i += ROWS)
-      shards.push({ policy, rollouts: rollouts.slice(i, i + ROWS) });
+    const policy = policyOf(world.base, adapters, name);
+    const shards = shardsOf(rollouts, ROWS).map((some) => ({ policy, rollouts: some }));
     const theirs = (await world.pool.map(SCORE, shards)).flat();
     const sum = own.reduce(
       (total, row, i) => total + row.reduce((part, logProb, t) => part + logProb - theirs[i]![t]!, 0),

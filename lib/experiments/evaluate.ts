@@ -11,6 +11,7 @@ import type { Adapters, World } from '../agon/attempt.js';
 import { deploy } from '../agon/cascade.js';
 import { shownOf } from '../agon/exchange.js';
 import { type Deployment, deploymentName, type Method } from '../agon/methods.js';
+import { mean, median } from '../numbers.js';
 import type { Attempt, Problem } from '../records.js';
 import type { EvalConfig, RunConfig } from './config.js';
 import {
@@ -38,19 +39,25 @@ export interface EvalOptions {
   readonly step?: number;
 }
 
+/** What is evaluated: a method's policies, and how they are asked. */
+export interface Subject {
+  readonly world: World;
+  /** The run's folder (for untrained methods, the base's). */
+  readonly folder: string;
+  readonly method: Method;
+  readonly adapters: Adapters;
+  readonly config: RunConfig;
+  readonly evaluation: EvalConfig;
+}
+
 /**
  * Evaluates one deployment on one split; what eval.jsonl already holds is read, not made.
- * @param folder the run's folder (for untrained methods, the base's)
+ * @param sample which of several samples per problem
  */
 export async function evaluateDeployment(
-  world: World,
-  folder: string,
-  method: Method,
+  { world, folder, method, adapters, config, evaluation }: Subject,
   deployment: Deployment,
   split: 'validation' | 'heldout',
-  adapters: Adapters,
-  config: RunConfig,
-  evaluation: EvalConfig,
   options: EvalOptions = {},
   sample = 0,
 ): Promise<Evaluation> {
@@ -118,50 +125,22 @@ export function chooseEvaluations(
 
 /** Evaluates a method's deployments and chooses among them, twice: see the file's head. */
 export async function evaluateMethod(
-  world: World,
-  folder: string,
-  method: Method,
-  adapters: Adapters,
-  config: RunConfig,
-  evaluation: EvalConfig,
+  subject: Subject,
   options: EvalOptions = {},
 ): Promise<ChosenEvaluations> {
-  const { deployments } = method;
+  const [only, ...others] = subject.method.deployments;
   const on = async (split: 'validation' | 'heldout') => {
     const made: Evaluation[] = [];
-    for (const deployment of deployments)
-      made.push(
-        await evaluateDeployment(
-          world,
-          folder,
-          method,
-          deployment,
-          split,
-          adapters,
-          config,
-          evaluation,
-          options,
-        ),
-      );
+    for (const deployment of subject.method.deployments)
+      made.push(await evaluateDeployment(subject, deployment, split, options));
     return made;
   };
   const heldout = await on('heldout');
   // A method with one deployment has no choice to make, but its validation result is what tuning looks at.
   const validation = await on('validation');
-  if (deployments.length === 1 && deployments[0]!.length === 1)
-    for (let sample = 1; sample < evaluation.samples; sample++)
-      await evaluateDeployment(
-        world,
-        folder,
-        method,
-        deployments[0]!,
-        'heldout',
-        adapters,
-        config,
-        evaluation,
-        options,
-        sample,
-      );
+  if (only?.length === 1 && others.length === 0)
+    for (let sample = 1; sample < subject.evaluation.samples; sample++)
+      await evaluateDeployment(subject, only, 'heldout', options, sample);
   return chooseEvaluations(heldout, validation);
 }
 
@@ -232,16 +211,6 @@ export function per100({ completionTokens }: Stage, column: readonly number[]): 
 function best(evaluations: readonly Evaluation[]): number {
   const scores = evaluations.map((evaluation) => countCorrect(evaluation));
   return scores.indexOf(Math.max(...scores));
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Difficulty of the problems: the evaluation's own bounds where it has them (transfer), else the training's. */

@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { readJsonl, writeFileAtomic } from '../files.js';
+import { mean } from '../numbers.js';
 import { hash32 } from '../random.js';
 import type { AdapterName, Attempt } from '../records.js';
 import type { Task } from '../tasks/index.js';
@@ -85,7 +86,6 @@ export function stageOf(
 ): Stage {
   const flags = (test: (a: Attempt) => boolean) => attempts.map((a) => (test(a) ? '1' : '0')).join('');
   const traces = attempts.map((a) => task.countTrace(a.problem, a.completion, shown(a)));
-  const mean = (values: readonly number[]) => values.reduce((sum, v) => sum + v, 0) / values.length;
   return {
     adapter: attempts[0]!.adapter,
     correct: flags((a) => a.correct),

@@ -72,7 +72,8 @@ export async function runExperiment(
       }
       const { run, adapters } = trained;
       const { config } = run.identity;
-      const outcomes = await evaluateMethod(world, run.path, method, adapters, config, experiment.eval, {
+      const subject = { world, folder: run.path, method, adapters, config, evaluation: experiment.eval };
+      const outcomes = await evaluateMethod(subject, {
         ...(options.signal ? { signal: options.signal } : {}),
         onProgress: (done, total, what) => options.onEvent?.({ kind: 'eval', what, done, total }),
       });

@@ -74,21 +74,9 @@ export async function measurePair(
   const names = method.training!.adapters;
   for (const step of steps) {
     const adapters = loadAdapters(run, names, sharedModel(world.base).config, step);
+    const subject = { world, folder: run.path, method, adapters, config, evaluation };
     for (const deployment of method.deployments)
-      await evaluateDeployment(
-        world,
-        run.path,
-        method,
-        deployment,
-        'validation',
-        adapters,
-        config,
-        evaluation,
-        {
-          ...options,
-          step,
-        },
-      );
+      await evaluateDeployment(subject, deployment, 'validation', { ...options, step });
     if (lines.some((line) => line.step === step)) continue;
     const problems = evaluationProblems(world, config, evaluation, 'validation');
     const sampling = {

@@ -29,7 +29,7 @@ import { stream } from '../random.js';
 import type { Corpus } from '../tasks/index.js';
 import { currentBackend } from '../tensors/backend.js';
 import { selectedLogProbs } from '../tensors/logprobs.js';
-import type { JobFunction, Pool } from '../tensors/pool.js';
+import { type JobFunction, type Pool, shardsOf } from '../tensors/pool.js';
 import type { Tokenizer } from '../text/index.js';
 import { Interrupted } from './interrupted.js';
 
@@ -223,14 +223,12 @@ export async function pretrain(
       );
     const batch = batches[step % POOL_BATCHES]!;
     const batchTokens = batch.reduce((sum, e) => sum + e.ids.length - e.promptLength, 0);
-    const shards: PretrainShard[] = [];
-    for (let i = 0; i < batch.length; i += config.perDeviceTrainBatchSize)
-      shards.push({
-        config: modelConfig,
-        weights,
-        examples: batch.slice(i, i + config.perDeviceTrainBatchSize),
-        batchTokens,
-      });
+    const shards = shardsOf(batch, config.perDeviceTrainBatchSize).map((examples) => ({
+      config: modelConfig,
+      weights,
+      examples,
+      batchTokens,
+    }));
     const parts = await pool.map(PRETRAIN, shards);
     const grads = parts[0]!.grads;
     for (const part of parts.slice(1))

@@ -16,6 +16,7 @@ import { initAdamW } from '../grpo/adamw.js';
 import { paramsOf, type Trainee, type UpdateMetrics, updateAdapter } from '../grpo/update.js';
 import { gateValues, withGates } from '../latent/index.js';
 import { initAdapter } from '../model/index.js';
+import { mean } from '../numbers.js';
 import { stream } from '../random.js';
 import type { Attempt, Problem, Reward } from '../records.js';
 import { sharedModel } from '../rollouts/policy.js';
@@ -234,7 +235,6 @@ export function streamMetrics(s: Stream): Metrics {
 function gateMetrics({ adapter }: Trainee): Metrics {
   const gates = gateValues(adapter);
   if (gates.length === 0) return {};
-  const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   return { gate_mean: mean(gates), gate_mean_abs: mean(gates.map(Math.abs)) };
 }
 

@@ -1,6 +1,6 @@
 /**
- * The studies of `npm run reproduce -- --preset full`: for each question the experiments that answer it. All of them
- * vary the main regime in one thing, so that they share its runs: a run that two studies need is trained once.
+ * The studies of `npm run reproduce -- --preset full`: for each question the experiments that answer it. Each varies the
+ * main regime in one thing, some at half the steps; a run that two studies need is trained once.
  *
  * How the regime, the learning rate and the number of steps were chosen, and what was looked at for it, is in
  * results/LOG.md ("The regime"); the pair methods were not looked at. Left out: running them (study.ts).

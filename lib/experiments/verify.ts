@@ -85,11 +85,11 @@ function verifyRun(resultsFolder: string, id: string, answers: AnswerBook): Find
   if (!found) return findings;
   const { stored, config } = found;
   collect('metrics.jsonl', () => metricsFaults(folder, stored, config));
-  collect('eval.jsonl', () => evaluationsFaults(folder, stored, config));
   collect('eval.jsonl', () => {
-    for (const [line, evaluation] of readEvaluations(folder).entries())
+    const { all } = new EvaluationStore(join(folder, 'eval.jsonl'));
+    for (const [line, evaluation] of all.entries())
       answers.add(config.task, evaluation, `runs/${id}/eval.jsonl`, line + 1);
-    return [];
+    return evaluationsFaults(all, stored, config);
   });
   collect('distance.jsonl', () => distanceFaults(folder, stored, config));
   for (const name of stored.training?.adapters ?? [])
@@ -146,12 +146,11 @@ function trainedProblems({ training }: StoredIdentity, config: RunConfig): Reado
   return new Set(TASKS[config.task].problems(query).map((problem) => problem.id));
 }
 
-function readEvaluations(folder: string): readonly Evaluation[] {
-  return new EvaluationStore(join(folder, 'eval.jsonl')).all;
-}
-
-function* evaluationsFaults(folder: string, stored: StoredIdentity, config: RunConfig): Generator<string> {
-  const all = readEvaluations(folder);
+function* evaluationsFaults(
+  all: readonly Evaluation[],
+  stored: StoredIdentity,
+  config: RunConfig,
+): Generator<string> {
   if (all.length === 0) yield 'holds no evaluation';
   const trained = trainedProblems(stored, config);
   for (const [line, evaluation] of all.entries())

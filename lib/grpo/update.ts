@@ -8,10 +8,10 @@
 import type { Adapter } from '../model/index.js';
 import type { Rollout } from '../records.js';
 import type { Policy } from '../rollouts/policy.js';
-import type { Pool } from '../tensors/pool.js';
+import { type Pool, shardsOf } from '../tensors/pool.js';
 import { type AdamWState, clipGradNorm, type NamedArrays, scheduleFactor, updateAdamW } from './adamw.js';
 import type { GrpoConfig } from './config.js';
-import { GRADIENT, type GradientShard, type GradientSums, type LossRow } from './gradient.js';
+import { GRADIENT, type GradientSums, type LossRow } from './gradient.js';
 import { tokenWeights } from './loss.js';
 
 /** What one stream hands to the update. */
@@ -75,9 +75,11 @@ export async function accumulate(
     temperature: config.temperature,
     gradientCheckpointing: config.gradientCheckpointing,
   };
-  const shards: GradientShard[] = [];
-  for (let i = 0; i < sorted.length; i += config.perDeviceTrainBatchSize)
-    shards.push({ policy, rows: sorted.slice(i, i + config.perDeviceTrainBatchSize), options });
+  const shards = shardsOf(sorted, config.perDeviceTrainBatchSize).map((some) => ({
+    policy,
+    rows: some,
+    options,
+  }));
   return addUp(await pool.map(GRADIENT, shards));
 }
 

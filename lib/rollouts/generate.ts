@@ -9,7 +9,7 @@ import { openMemories } from '../latent/index.js';
 import { checkTokenIds, type HostTensor, LATENT_GATE, type Model, mergeAdapter } from '../model/index.js';
 import { type Random, stream } from '../random.js';
 import type { Memory, Rollout } from '../records.js';
-import type { JobFunction, Pool } from '../tensors/pool.js';
+import { type JobFunction, type Pool, shardsOf } from '../tensors/pool.js';
 import { type Drawn, startDecoder } from './decoder.js';
 import { type Policy, sharedModel } from './policy.js';
 import { checkLogProb, checkSampling, type SamplingOptions, uniformFloat } from './sampler.js';
@@ -56,9 +56,11 @@ export async function generate(
   // Field by field: what goes to a worker is copied, and the caller's object may hold more, as a reward of its own.
   const { temperature, topP, maxCompletionLength, eosId, padId } = options;
   const own = { temperature, topP, maxCompletionLength, eosId, padId };
-  const shards: GenerateShard[] = [];
-  for (let i = 0; i < requests.length; i += generationBatchSize)
-    shards.push({ policy, requests: requests.slice(i, i + generationBatchSize), options: own });
+  const shards = shardsOf(requests, generationBatchSize).map((some) => ({
+    policy,
+    requests: some,
+    options: own,
+  }));
   const report = onDone && ((done: number) => onDone(Math.min(requests.length, done * generationBatchSize)));
   return (await pool.map(GENERATE, shards, report)).flat();
 }

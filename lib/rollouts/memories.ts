@@ -12,7 +12,7 @@ import * as tf from '@tensorflow/tfjs';
 import { checkTokenIds, forward, uploadAdapter } from '../model/index.js';
 import { rotary, rotate } from '../model/operations.js';
 import type { Memory } from '../records.js';
-import type { JobFunction, Pool } from '../tensors/pool.js';
+import { type JobFunction, type Pool, shardsOf } from '../tensors/pool.js';
 import { type Policy, sharedModel } from './policy.js';
 
 /**
@@ -46,9 +46,7 @@ export async function readMemories(
   requests: readonly MemoryRequest[],
   batchSize: number,
 ): Promise<Memory[]> {
-  const shards: MemoryShard[] = [];
-  for (let i = 0; i < requests.length; i += batchSize)
-    shards.push({ policy, requests: requests.slice(i, i + batchSize) });
+  const shards = shardsOf(requests, batchSize).map((some) => ({ policy, requests: some }));
   return (await pool.map(READ, shards)).flat();
 }
 

@@ -45,6 +45,14 @@ interface Task {
   readonly reject: (error: Error) => void;
 }
 
+/** Rows in shards of `size`, in order; the last one may be smaller. Cut by size and not by workers, so that results do
+ * not depend on how many there are. */
+export function shardsOf<T>(rows: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(rows.length / size) }, (_, i) =>
+    rows.slice(i * size, (i + 1) * size),
+  );
+}
+
 /**
  * Starts a pool on the current backend.
  * @param workers default: 0 on a GPU, else one per core (at most 16).

@@ -43,7 +43,7 @@ before(async () => {
 });
 
 const evaluate = (folder: string, where: World = world, evaluation = EVALUATION, method = agon) =>
-  evaluateMethod(where, folder, method, adapters, RUN, evaluation);
+  evaluateMethod({ world: where, folder, method, adapters, config: RUN, evaluation });
 const file = (folder: string) => join(folder, 'eval.jsonl');
 const read = (folder: string) => readJsonl(file(folder), evaluationSchema);
 const write = (folder: string, all: readonly unknown[]) =>
@@ -328,7 +328,10 @@ test('adapters of an earlier step are evaluated apart; a stop comes before the n
   const folder = scratch();
   const method = methodByName('grpo');
   const at = (step?: number, where = world) =>
-    evaluateMethod(where, folder, method, adapters, RUN, EVALUATION, step === undefined ? {} : { step });
+    evaluateMethod(
+      { world: where, folder, method, adapters, config: RUN, evaluation: EVALUATION },
+      step === undefined ? {} : { step },
+    );
   const [end, early] = [await at(), await at(2)];
   assert.equal(end.chosen.step, undefined);
   assert.equal(early.chosen.step, 2);
@@ -339,15 +342,17 @@ test('adapters of an earlier step are evaluated apart; a stop comes before the n
   const stop = new AbortController();
   stop.abort();
   const options = { signal: stop.signal };
-  await evaluateMethod({ ...world, pool: NO_POOL }, folder, method, adapters, RUN, EVALUATION, options);
+  const subject = { world, folder, method, adapters, config: RUN, evaluation: EVALUATION };
+  await evaluateMethod({ ...subject, world: { ...world, pool: NO_POOL } }, options);
   const other = evalSchema.parse({ problems: 2, validationProblems: 3 });
-  await assert.rejects(evaluateMethod(world, folder, method, adapters, RUN, other, options), Interrupted);
+  await assert.rejects(evaluateMethod({ ...subject, evaluation: other }, options), Interrupted);
   assert.equal(read(folder).length, 4);
 });
 
 test('progress counts the answers of both stages', async () => {
   const seen: [number, number, string][] = [];
-  await evaluateDeployment(world, scratch(), agon, ['A', 'B'], 'heldout', adapters, RUN, EVALUATION, {
+  const subject = { world, folder: scratch(), method: agon, adapters, config: RUN, evaluation: EVALUATION };
+  await evaluateDeployment(subject, ['A', 'B'], 'heldout', {
     onProgress: (done, total, what) => seen.push([done, total, what]),
   });
   assert.deepEqual(seen.at(-1), [8, 8, 'agon A>B heldout']);
@@ -368,16 +373,9 @@ test('the second stage is shown what its row says, and its trace is counted agai
   const final = async (name: string) => {
     const folder = scratch();
     const method = methodByName(name);
-    const made = await evaluateDeployment(
-      scripted.world,
-      folder,
-      method,
-      ['A', 'B'],
-      'heldout',
-      namedAdapters(),
-      RUN,
-      EVALUATION,
-    );
+    const adapters = namedAdapters();
+    const subject = { world: scripted.world, folder, method, adapters, config: RUN, evaluation: EVALUATION };
+    const made = await evaluateDeployment(subject, ['A', 'B'], 'heldout');
     const { deadAgain, useful, steps } = made.stages[1]!;
     const told = /rival (.*) <\|im_end\|>/.exec(scripted.asked.at(-1)!.prompt)![1]!;
     return { counts: [deadAgain[0], useful[0], steps[0]], told };

@@ -6,10 +6,12 @@
  * Left out: start-up, judging, files and figures (seconds); and that groups without a difference are not trained
  * on, so that the training is an upper bound.
  */
+
 import type { World } from '../../agon/attempt.js';
 import { accumulate } from '../../grpo/update.js';
 import { initAdapter, linearModules, type ModelConfig } from '../../model/index.js';
 import { flops, type Rectangle, samplingProducts, trainingProducts } from '../../model/matmuls.js';
+import { mean } from '../../numbers.js';
 import { stream } from '../../random.js';
 import { generate } from '../../rollouts/generate.js';
 import { sharedModel } from '../../rollouts/policy.js';
@@ -168,11 +170,10 @@ export async function measureRate(
   await accumulate(world.pool, policy, rows, grpo);
   const [trainSeconds] = await timed(() => accumulate(world.pool, policy, rows, grpo));
 
-  const mean = (values: readonly number[]) => Math.round(values.reduce((a, b) => a + b, 0) / values.length);
   const shapeOf = (some: readonly { promptIds: readonly number[]; completionIds: readonly number[] }[]) => ({
     rows: some.length,
-    prompt: mean(some.map((r) => r.promptIds.length)),
-    completion: mean(some.map((r) => r.completionIds.length)),
+    prompt: Math.round(mean(some.map((r) => r.promptIds.length))),
+    completion: Math.round(mean(some.map((r) => r.completionIds.length))),
   });
   const [sampled, trained] = [shapeOf(rollouts), shapeOf(rows)];
   const perSecond = (tokens: number, seconds: number) => Math.round(tokens / seconds);
