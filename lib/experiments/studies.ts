@@ -68,6 +68,17 @@ function halfStudy(...[name, title, question, experiments]: Parameters<typeof st
 
 const easier = (min: number, max: number) => ({ run: { minDifficulty: min, maxDifficulty: max } });
 
+/** The second world and the second domain: their base, their task, and problems their base solves about as often. */
+const CHAIN = {
+  base: 'chain-base',
+  run: { task: 'chain', minDifficulty: 7, maxDifficulty: 10 },
+  grpo: { maxCompletionLength: 160 },
+} as const;
+const LISTS = {
+  base: 'lists-base',
+  run: { task: 'lists', minDifficulty: 3, maxDifficulty: 16 },
+} as const;
+
 const SHOWN = METHOD_NAMES.filter((name) => name.startsWith('agon-shows-'));
 
 /** Every trained row of the main table, which is what is tuned. */
@@ -133,10 +144,10 @@ export const STUDIES: readonly Study[] = [
       { label: 'difficulty 1..3', methods: FIVE_METHODS, ...easier(1, 3) },
       { label: 'difficulty 13..40', methods: FIVE_METHODS, ...easier(13, 40) },
       { label: 'cap 80', methods: FIVE_METHODS, grpo: { maxCompletionLength: 80 } },
-      { label: 'cap 200', methods: FIVE_METHODS, grpo: { maxCompletionLength: 200 } },
       { label: 'copying base', base: 'arena-copying', methods: FIVE_METHODS },
       { label: 'silent errors', base: 'arena-silent', methods: FIVE_METHODS },
       { label: 'costly checks', base: 'arena-costly', methods: FIVE_METHODS },
+      { label: 'chains: no error shows', ...CHAIN, methods: FIVE_METHODS },
     ],
   ),
   halfStudy('group-size', 'Group size at equal rollouts', 'How many drafts and challenges per problem?', [
@@ -167,10 +178,14 @@ export const STUDIES: readonly Study[] = [
       })),
     ],
   ),
-  halfStudy('scaling', 'Three sizes', 'Does the picture change with the base?', [
+  halfStudy('scaling', 'Three sizes, two families', 'Does the picture change with the base?', [
     { label: '0.16M', base: 'arena-small', methods: FIVE_METHODS },
     { label: '0.53M', methods: FIVE_METHODS },
     { label: '1.25M', base: 'arena-large', methods: FIVE_METHODS },
+    { label: '0.53M, Llama family', base: 'arena-llama', methods: FIVE_METHODS },
+  ]),
+  halfStudy('domain', 'Short programs', 'Does the picture hold in the spirit of code, judged by hidden tests?', [
+    { label: '', ...LISTS, methods: [...FIVE_METHODS, 'self-refinement', 'grpo-self-cascade'] },
   ]),
   halfStudy(
     'beyond',
