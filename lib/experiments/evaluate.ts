@@ -146,7 +146,7 @@ export async function evaluateMethod(
 
 /** The problems of a split that every method of an experiment answers. @throws when there are too few */
 export function evaluationProblems(
-  world: World,
+  world: Pick<World, 'task'>,
   config: Pick<RunConfig, 'minDifficulty' | 'maxDifficulty'>,
   evaluation: EvalConfig,
   split: 'validation' | 'heldout',

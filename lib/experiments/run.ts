@@ -65,7 +65,7 @@ export function initTrainees(base: string, row: TrainingRow, config: RunConfig):
 }
 
 /** The problems of step t: one pass over the training split, the same for every method of a seed. */
-export function trainingProblems(world: World, config: RunConfig): Problem[] {
+export function trainingProblems(world: Pick<World, 'task'>, config: RunConfig): Problem[] {
   const { seed, minDifficulty, maxDifficulty, maxSteps, problemsPerStep } = config;
   return world.task.problems({
     split: 'train',

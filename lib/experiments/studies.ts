@@ -66,7 +66,9 @@ function halfStudy(...[name, title, question, experiments]: Parameters<typeof st
   );
 }
 
-const easier = (min: number, max: number) => ({ run: { minDifficulty: min, maxDifficulty: max } });
+const between = (min: number, max: number) => ({ run: { minDifficulty: min, maxDifficulty: max } });
+/** Of difficulty 13 and more there are 483 held-out problems. */
+const EASY_HELDOUT = 480;
 
 /** The second world and the second domain: their base, their task, and problems their base solves about as often. */
 const CHAIN = {
@@ -141,8 +143,13 @@ export const STUDIES: readonly Study[] = [
     'What does exchange add to GRPO, and competition to exchange?',
     [
       { label: 'main regime', methods: FIVE_METHODS },
-      { label: 'difficulty 1..3', methods: FIVE_METHODS, ...easier(1, 3) },
-      { label: 'difficulty 13..40', methods: FIVE_METHODS, ...easier(13, 40) },
+      { label: 'difficulty 1..3', methods: FIVE_METHODS, ...between(1, 3) },
+      {
+        label: 'difficulty 13..40',
+        methods: FIVE_METHODS,
+        ...between(13, 40),
+        eval: { problems: EASY_HELDOUT },
+      },
       { label: 'cap 80', methods: FIVE_METHODS, grpo: { maxCompletionLength: 80 } },
       { label: 'copying base', base: 'arena-copying', methods: FIVE_METHODS },
       { label: 'silent errors', base: 'arena-silent', methods: FIVE_METHODS },
@@ -168,13 +175,13 @@ export const STUDIES: readonly Study[] = [
     'What is learned on one difficulty, does it hold on others?',
     [
       ...[
-        ['1', 1, 1],
-        ['2..12', 2, 12],
-        ['13..40', 13, 40],
-      ].map(([range, minDifficulty, maxDifficulty]) => ({
+        ['1', 1, 1, main.eval.problems],
+        ['2..12', 2, 12, main.eval.problems],
+        ['13..40', 13, 40, EASY_HELDOUT],
+      ].map(([range, minDifficulty, maxDifficulty, problems]) => ({
         label: `difficulty ${range}`,
         methods: ['zero-shot', 'grpo', ...PAIR],
-        eval: { problems: 500, minDifficulty, maxDifficulty },
+        eval: { problems, minDifficulty, maxDifficulty },
       })),
     ],
   ),
@@ -184,9 +191,12 @@ export const STUDIES: readonly Study[] = [
     { label: '1.25M', base: 'arena-large', methods: FIVE_METHODS },
     { label: '0.53M, Llama family', base: 'arena-llama', methods: FIVE_METHODS },
   ]),
-  halfStudy('domain', 'Short programs', 'Does the picture hold in the spirit of code, judged by hidden tests?', [
-    { label: '', ...LISTS, methods: [...FIVE_METHODS, 'self-refinement', 'grpo-self-cascade'] },
-  ]),
+  halfStudy(
+    'domain',
+    'Short programs',
+    'Does the picture hold in the spirit of code, judged by hidden tests?',
+    [{ label: '', ...LISTS, methods: [...FIVE_METHODS, 'self-refinement', 'grpo-self-cascade'] }],
+  ),
   halfStudy(
     'beyond',
     'More policies, and exchange without words',

@@ -8,10 +8,11 @@ import { parseExperiment, preset } from '../../lib/experiments/config.js';
 import { divergences } from '../../lib/experiments/distance.js';
 import { evaluationProblems } from '../../lib/experiments/evaluate.js';
 import { readDistances } from '../../lib/experiments/pair.js';
-import { initTrainees } from '../../lib/experiments/run.js';
+import { initTrainees, trainingProblems } from '../../lib/experiments/run.js';
 import { STUDIES, studyByName } from '../../lib/experiments/studies.js';
 import { collectStudy, runStudy, type Study } from '../../lib/experiments/study.js';
 import { worldOf } from '../../lib/experiments/world.js';
+import { TASKS } from '../../lib/tasks/index.js';
 import { initBackend } from '../../lib/tensors/backend.js';
 import { createPool, type Pool } from '../../lib/tensors/pool.js';
 import { NO_POOL, scratch } from './support.js';
@@ -118,6 +119,18 @@ test('divergence: none from a policy to itself, none of a fresh A to the base, s
   assert.ok(Math.abs(self!.nats) < 1e-5 && Math.abs(base!.nats) < 1e-5, `${self!.nats} ${base!.nats}`);
   assert.ok(other!.nats > 1e-3, String(other!.nats));
   assert.equal(self!.tokens, other!.tokens);
+});
+
+test('every experiment of a study has as many problems as it asks for, to train on and to be judged by', () => {
+  for (const { base, run, eval: evaluation, name, label } of STUDIES.flatMap((s) => s.experiments)) {
+    const world = { task: TASKS[run.task] };
+    const where = `${name} ${label} on ${base}`;
+    const train = trainingProblems(world, { ...run, seed: 0 });
+    assert.equal(train.length, run.maxSteps * run.problemsPerStep, where);
+    assert.equal(evaluationProblems(world, run, evaluation, 'heldout').length, evaluation.problems, where);
+    const validation = evaluationProblems(world, run, evaluation, 'validation');
+    assert.equal(validation.length, evaluation.validationProblems, where);
+  }
 });
 
 test('every study is a valid experiment, its names are known, and what it shares with the main table is equal', () => {
