@@ -102,8 +102,16 @@ export const BASES = {
   'arena-base': arena(),
   'arena-small': arena(SMALL_MODEL),
   'arena-large': arena(LARGE_MODEL),
-  /** The size of `arena-base` in the Llama family: no norms on queries and keys. */
-  'arena-llama': arena({ ...ARENA_MODEL, model_type: 'llama' }),
+  /** The arena's base in the Llama family: goes on without its norms on queries and keys until it has relearned. */
+  'arena-llama': {
+    task: 'countdown',
+    source: {
+      corpus: countdownCorpus(),
+      model: { ...ARENA_MODEL, model_type: 'llama' },
+      from: join(DATA, 'arena-base'),
+    },
+    pretrain: pretrainConfigSchema.parse({ maxSteps: 700, learningRate: 2e-3, warmupSteps: 50 }),
+  },
   /** Copies a rival's path twice as often. */
   'arena-copying': variant({ rival: { copy: 0.7, verify: 0.1, ignore: 0.1, continue: 0.1 } }),
   /** Errors do not show: slips are four times as frequent, and give-ups pass as hits. */

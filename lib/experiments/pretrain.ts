@@ -54,7 +54,7 @@ export interface PretrainSource {
   readonly corpus: Corpus;
   /** The architecture; its vocabulary is the tokenizer's. */
   readonly model: Omit<ModelConfigInput, 'vocab_size'>;
-  /** Folder of a base of the same architecture to go on from; without it, random weights. */
+  /** Folder of a base to go on from, which has all weights of this one by name and shape; without it, random weights. */
   readonly from?: string;
 }
 
@@ -261,20 +261,22 @@ export async function pretrain(
   model.dispose();
 }
 
-/** Host copies of the weights to start from, in the layout they have in memory. @throws when `from` has other shapes */
+/**
+ * Host copies of the weights to start from, in the layout they have in memory; what `from` has beyond them is left out.
+ * @throws when `from` lacks one or has it in another shape
+ */
 function initialWeights(config: ModelConfig, seed: number, from?: string): Record<string, HostTensor> {
   const fresh = initModel(config, stream(seed, 'base'));
   const model = from === undefined ? fresh : loadModel(from);
-  for (const [name, w] of Object.entries(fresh.weights))
-    if (model.weights[name]?.shape.join() !== w.shape.join())
-      throw new Error(`${from} cannot be gone on from: '${name}' is not there with shape [${w.shape}]`);
-  if (model !== fresh) fresh.dispose();
   const weights = Object.fromEntries(
-    Object.entries(model.weights).map(([name, w]) => [
-      name,
-      { shape: w.shape, data: w.dataSync<'float32'>().slice() as Float32Array },
-    ]),
+    Object.entries(fresh.weights).map(([name, { shape }]) => {
+      const w = model.weights[name];
+      if (w?.shape.join() !== shape.join())
+        throw new Error(`${from} cannot be gone on from: '${name}' is not there with shape [${shape}]`);
+      return [name, { shape, data: w.dataSync<'float32'>().slice() as Float32Array }];
+    }),
   );
+  if (model !== fresh) fresh.dispose();
   model.dispose();
   return weights;
 }

@@ -18,12 +18,12 @@ before(async () => {
   await initBackend();
 });
 
-const { source } = BASES['arena-base'];
+const arena = BASES['arena-base'].source;
 const configOf = (maxSteps: number) =>
   pretrainConfigSchema.parse({ maxSteps, batchSize: 4, warmupSteps: 2, learningRate: 3e-3 });
 
 /** Pretrains into a new folder, stopping after each of the given steps. */
-async function train(maxSteps: number, stops: readonly number[] = []) {
+async function train(maxSteps: number, stops: readonly number[] = [], source = arena) {
   const [folder, state] = [scratch(), scratch()];
   source.corpus.writeTokenizer(folder);
   const tokenizer = loadTokenizer(folder);
@@ -85,4 +85,15 @@ test('the loss falls from that of guessing', async () => {
     `96 words, all alike, cost 4.56 nats; found ${losses[0]}`,
   );
   assert.ok(end < start - 1, `from ${start} to ${end}`);
+});
+
+test('a base goes on from another: a Llama from a Qwen3 leaves its norms out, what lacks a weight is refused', async () => {
+  const { folder, losses } = await train(1, [], BASES['arena-llama'].source);
+  assert.ok(losses[0]! < 4, `guessing costs 4.56 nats; found ${losses[0]}`);
+  const { tensors } = readSafetensors(join(folder, 'model.safetensors'));
+  assert.deepEqual(
+    Object.keys(tensors).filter((name) => /[qk]_norm/.test(name)),
+    [],
+  );
+  await assert.rejects(train(1, [], { ...arena, from: folder }), /cannot be gone on from: '.*q_norm/);
 });
