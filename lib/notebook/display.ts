@@ -100,5 +100,6 @@ function describeFigure({ data, layout }: Figure): string {
       .replace(/<[^>]*>/g, ' ')
       .replace(/\s+/g, ' ')
       .trim();
-  return `Figure: ${plain(title ?? 'without a title')} (${traces.map((name) => plain(String(name))).join(', ')})`;
+  const names = [...new Set(traces.map((name) => plain(String(name))))];
+  return `Figure: ${plain(title ?? 'without a title')} (${names.join(', ')})`;
 }
