@@ -8,7 +8,16 @@ export * from './chain/index.js';
 export * from './countdown/index.js';
 export type { Example, RivalShares } from './example.js';
 export * from './lists/index.js';
-export type { Corpus, ProblemQuery, SummaryParts, Task, TraceCounts } from './task.js';
+export {
+  type Corpus,
+  type MarkedStep,
+  type ProblemQuery,
+  STEP_MARKS,
+  type StepMark,
+  type SummaryParts,
+  type Task,
+  type TraceCounts,
+} from './task.js';
 
 /** Every task by its name. */
 export const TASKS = { countdown, chain, lists } as const satisfies Record<string, Task>;

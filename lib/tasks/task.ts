@@ -31,6 +31,30 @@ export interface TraceCounts {
   readonly wrong: number;
 }
 
+/** What can be said of a step of a trace, beside what a rival has shown of its own. */
+export const STEP_MARKS = [
+  'copied',
+  'corrected',
+  'settled',
+  'abandoned',
+  'wrong',
+  'repeated',
+  'dead again',
+] as const;
+/**
+ * `copied`: the rival's own proposal, as it stood; `corrected`: what contradicts the rival and is right; `settled`: what
+ * the completion proposes in the end; `abandoned`: what it left for something else; `wrong`, `repeated`, `dead again`:
+ * as in `TraceCounts` (what turns out alive after all is corrected, not dead). Several may hold: a rival's path that is redone and dropped is copied and abandoned.
+ */
+export type StepMark = (typeof STEP_MARKS)[number];
+
+/** A stretch of reasoning as it was written. */
+export interface MarkedStep {
+  readonly text: string;
+  /** In the order of `STEP_MARKS`. */
+  readonly marks: readonly StepMark[];
+}
+
 /** Parts of a summary that can be shown alone. */
 export interface SummaryParts {
   /** What the summary rules out; '' where it rules out nothing. */
@@ -53,6 +77,11 @@ export interface Task {
   summaryParts(summary: string): SummaryParts;
   /** @param shown the rival's summary that was read, if any */
   countTrace(problem: Problem, completion: Completion, shown?: string): TraceCounts;
+  /**
+   * Cuts the reasoning into its steps, all of its words in their order, and marks them. A task without it is read unmarked.
+   * @param shown the rival's summary that was read, if any
+   */
+  markTrace?(problem: Problem, completion: Completion, shown?: string): MarkedStep[];
   /**
    * The proposal that the completion settles for, as text that is equal for equal proposals (for majority votes and
    * for telling copies); undefined where it makes none.

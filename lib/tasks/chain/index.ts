@@ -1,7 +1,7 @@
 /** The chain: a second world beside countdown, in which errors are silent by nature. */
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
-import { chainParts, chainProposal, countChainTrace } from './inspect.js';
+import { chainParts, chainProposal, countChainTrace, markChainTrace } from './inspect.js';
 import { chainProblems } from './problems.js';
 import { chainSpellings, verifyChain } from './verify.js';
 
@@ -30,5 +30,6 @@ export const chain: Task = {
   answerSpellings: chainSpellings,
   summaryParts: chainParts,
   countTrace: countChainTrace,
+  markTrace: markChainTrace,
   proposal: chainProposal,
 };

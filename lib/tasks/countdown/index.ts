@@ -2,7 +2,7 @@
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
 import { deadAndPath } from '../words.js';
-import { countdownProposal, countTrace } from './inspect.js';
+import { countdownProposal, countTrace, markTrace } from './inspect.js';
 import { countdownProblems } from './problems.js';
 import { countdownSpellings, verifyCountdown } from './verify.js';
 
@@ -32,5 +32,6 @@ export const countdown: Task = {
   answerSpellings: (_problem, completion) => countdownSpellings(completion),
   summaryParts: deadAndPath,
   countTrace,
+  markTrace,
   proposal: countdownProposal,
 };

@@ -2,7 +2,7 @@
 import { ARENA_STYLE } from '../../text/prompts.js';
 import type { Task } from '../task.js';
 import { deadAndPath } from '../words.js';
-import { countListsTrace, listsProposal } from './inspect.js';
+import { countListsTrace, listsProposal, markListsTrace } from './inspect.js';
 import { listsProblems } from './problems.js';
 import { listsSpellings, verifyLists } from './verify.js';
 
@@ -31,5 +31,6 @@ export const lists: Task = {
   answerSpellings: (_problem, completion) => listsSpellings(completion),
   summaryParts: deadAndPath,
   countTrace: countListsTrace,
+  markTrace: markListsTrace,
   proposal: listsProposal,
 };
