@@ -81,7 +81,8 @@ function needed(own: Attempt, rival: Attempt | undefined): Attempt {
 /**
  * The rewards of one stream, group after group.
  * @param attempts contiguous groups of `groupSize` attempts at the same problem
- * @throws when a group mixes problems or its size does not divide the stream
+ * @throws when a group mixes problems or its size does not divide the stream; naming the attempt, when its reward
+ *   fails or is no number
  */
 export function rewardsOf(
   reward: Reward,
@@ -95,6 +96,35 @@ export function rewardsOf(
     const group = attempts.slice(start, start + groupSize);
     if (own.problem.id !== group[0]!.problem.id)
       throw new Error(`a group mixes the problems ${group[0]!.problem.id} and ${own.problem.id}`);
-    return reward(own, own.rival, group);
+    return rewardOf(reward, own, group, `the ${own.role} attempt ${i - start + 1} at ${own.problem.id}`);
   });
+}
+
+/**
+ * The reward of one attempt, checked.
+ * @param which what an error calls the attempt
+ */
+export function rewardOf(
+  reward: Reward,
+  own: Attempt,
+  group: readonly Attempt[],
+  which: string,
+): number | undefined {
+  let value: unknown;
+  try {
+    value = reward(own, own.rival, group);
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new Error(`the reward fails on ${which}: ${said}`, { cause: error });
+  }
+  if (value === undefined || (typeof value === 'number' && Number.isFinite(value))) return value;
+  const found = typeof value === 'string' ? `the text '${value}'` : described(value);
+  throw new Error(
+    `the reward of ${which} is ${found}: a finite number is needed, or undefined where it does not apply`,
+  );
+}
+
+function described(value: unknown): string {
+  if (value instanceof Promise) return 'a promise (the function is async)';
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }

@@ -26,8 +26,9 @@ export interface StepOptions extends Sampling {
   readonly numGenerations: number;
   readonly scaleRewards: ScaleRewards;
   readonly seed: number;
-  /** A reward of the user's own for the challenge stream, instead of the row's. */
+  /** Rewards of the user's own in place of the row's: for the challenge stream, and for drafts or single policies. */
   readonly challengeReward?: Reward;
+  readonly draftReward?: Reward;
 }
 
 /**
@@ -45,6 +46,7 @@ export async function sampleStep(
   const { numGenerations: n, scaleRewards, seed } = options;
   const { draft, challenge } = rolesAt(row, step);
   const names = [seed, 'rollout', step];
+  const draftReward = options.draftReward ?? REWARDS[row.draftReward]();
   const judge = (
     role: Role,
     adapter: AdapterName,
@@ -67,7 +69,7 @@ export async function sampleStep(
       throw new Error(`training row '${row.name}' has no challenge stream to reward`);
     const tries = repeat(problems, 2 * n);
     const attempts = await attempt(world, adapters, draft, 'solo', tries, options, names);
-    return [judge('solo', draft, attempts, REWARDS[row.draftReward](), 2 * n)];
+    return [judge('solo', draft, attempts, draftReward, 2 * n)];
   }
   const challengeReward = options.challengeReward ?? REWARDS[row.challengeReward](row.rewardWeight);
   const drafts = await attempt(world, adapters, draft, 'draft', repeat(problems, n), options, names);
@@ -75,7 +77,7 @@ export async function sampleStep(
   const asked = row.exchange === 'paired' ? 'challenge' : 'solo';
   const challenges = await attempt(world, adapters, challenge, asked, pairUp(row, drafts, n), options, names);
   return [
-    judge('draft', draft, drafts, REWARDS[row.draftReward](), n),
+    judge('draft', draft, drafts, draftReward, n),
     judge('challenge', challenge, challenges, challengeReward, n),
   ];
 }

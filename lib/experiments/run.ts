@@ -42,8 +42,9 @@ export interface TrainOptions {
   readonly signal?: AbortSignal;
   /** Also saves the adapters after every so many steps (TRL's `save_steps`), for what is measured over training. */
   readonly saveSteps?: number;
-  /** A challenge reward of the user's own; such a run needs a row with a name of its own. */
+  /** Rewards of the user's own; such a run needs a row with a name of its own. */
   readonly challengeReward?: Reward;
+  readonly draftReward?: Reward;
 }
 
 export interface TrainedRun {
@@ -85,32 +86,51 @@ export async function trainRun(
   run: RunFolder,
   options: TrainOptions = {},
 ): Promise<TrainedRun> {
+  const steps = trainSteps(world, run, options);
+  for (;;) {
+    const next = await steps.next();
+    if (next.done) return next.value;
+  }
+}
+
+/**
+ * The same, one step each time it is asked, so that several runs can go side by side: yields the number of finished
+ * steps and returns the trained run. Whoever does not go on to its end has to abort the signal and ask once more.
+ */
+export async function* trainSteps(
+  world: World,
+  run: RunFolder,
+  options: TrainOptions = {},
+): AsyncGenerator<number, TrainedRun> {
   const { training: row } = run.identity;
   if (!row) throw new Error(`run ${run.id} has no training row: the base is not trained`);
-  if (options.challengeReward && METHODS.some((method) => method.training?.name === row.name))
-    throw new Error(
-      `run ${run.id} belongs to the table's row '${row.name}', whose reward is '${row.challengeReward}': ` +
-        `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
-    );
-  if (options.challengeReward?.toString() !== run.identity.challengeReward)
-    throw new Error(
-      `run ${run.id} was opened for ${run.identity.challengeReward ? 'another challenge reward' : 'the reward of its row'}: ` +
-        'give openRun the identity with challengeReward: yourReward.toString()',
-    );
+  for (const which of ['challengeReward', 'draftReward'] as const) {
+    const [own, opened] = [options[which], run.identity[which]];
+    if (own && METHODS.some((method) => method.training?.name === row.name))
+      throw new Error(
+        `run ${run.id} belongs to the table's row '${row.name}', whose ${which} is '${row[which]}': ` +
+          `a reward of your own needs a row with another name, such as { ...row, name: 'my-reward' }`,
+      );
+    if (own?.toString() !== opened)
+      throw new Error(
+        `run ${run.id} was opened for ${opened ? `another ${which}` : `the ${which} of its row`}: ` +
+          `give openRun the identity with ${which}: yourReward.toString()`,
+      );
+  }
   const unlock = lockRun(run);
   try {
-    return await trainLocked(world, run, row, options);
+    return yield* trainLocked(world, run, row, options);
   } finally {
     unlock();
   }
 }
 
-async function trainLocked(
+async function* trainLocked(
   world: World,
   run: RunFolder,
   row: TrainingRow,
   options: TrainOptions,
-): Promise<TrainedRun> {
+): AsyncGenerator<number, TrainedRun> {
   const { config } = run.identity;
   const trainees = initTrainees(world.base, row, config);
   const finished = readMetrics(run);
@@ -126,7 +146,8 @@ async function trainLocked(
   for (let step = first; step < config.maxSteps; step++) {
     if (options.signal?.aborted) throw new Interrupted(step);
     const batch = problems.slice(step * config.problemsPerStep, (step + 1) * config.problemsPerStep);
-    const metrics = await trainStep(world, row, config, trainees, batch, step, options.challengeReward);
+    const { challengeReward, draftReward } = options;
+    const metrics = await trainStep(world, row, config, trainees, batch, step, challengeReward, draftReward);
     tokens += metrics.num_tokens!;
     const line = { ...metrics, num_tokens: tokens };
     appendMetrics(run, line);
@@ -134,6 +155,7 @@ async function trainLocked(
       saveAdapters(run, trainees, relative(ROOT, world.base), step + 1);
     saveCheckpoint(run, step + 1, trainees);
     options.onStep?.(step + 1, line);
+    yield step + 1;
   }
   saveAdapters(run, trainees, relative(ROOT, world.base));
   return { adapters, metrics: readMetrics(run) };
@@ -148,6 +170,7 @@ export async function trainStep(
   problems: readonly Problem[],
   step: number,
   challengeReward?: Reward,
+  draftReward?: Reward,
 ): Promise<Metrics> {
   const start = performance.now();
   const adapters: Adapters = Object.fromEntries(
@@ -160,6 +183,7 @@ export async function trainStep(
     generationBatchSize: config.generationBatchSize,
     seed,
     ...(challengeReward ? { challengeReward } : {}),
+    ...(draftReward ? { draftReward } : {}),
   };
   const streams = await sampleStep(world, row, adapters, problems, step, options);
   const sampled = performance.now();

@@ -40,8 +40,11 @@ export interface RunIdentity {
   readonly baseHash: string;
   /** Numbers agree between backends to rounding only, so a run belongs to one. */
   readonly backend: string;
-  /** Source text of a challenge reward of the user's own; what it closes over is not seen. */
+  /** Source texts of rewards of the user's own; what they close over is not seen (own.ts looks at what they pay). */
   readonly challengeReward?: string;
+  readonly draftReward?: string;
+  /** What else of the user's own the result follows from (own.ts), as JSON has it. */
+  readonly own?: Readonly<Record<string, unknown>>;
 }
 
 /** Raised when prompts, parser, verifier or training change what a run of the same config results in. */
@@ -94,7 +97,7 @@ export function openRun(
   const id = runId(identity);
   const path = join(resultsFolder, 'runs', id);
   if (fresh) {
-    lockRun({ id, path, identity });
+    lockRun({ id, path, identity })();
     rmSync(path, { recursive: true, force: true });
   }
   const configPath = join(path, 'config.json');
@@ -120,7 +123,7 @@ export function openRun(
 }
 
 /**
- * Keeps other processes from training the same run: two writers would mix their lines.
+ * Keeps others from training the same run, in this process too: two writers would mix their lines.
  * @returns the release; a lock whose process is gone (killed) counts for nothing
  * @throws naming the process that holds it
  */
@@ -131,9 +134,19 @@ export function lockRun(run: RunFolder): () => void {
     throw new Error(
       `run ${run.id} is being trained by process ${holder}: wait for it, stop it, or delete the lock if that is no run: ${path}`,
     );
+  // A notebook's kernel may give a cell back to the user while the work that the cell has started goes on.
+  if (held.has(path))
+    throw new Error(`run ${run.id} is still being trained in this process: wait a moment and try again`);
   writeFileAtomic(path, String(process.pid));
-  return () => rmSync(path, { force: true });
+  held.add(path);
+  return () => {
+    held.delete(path);
+    rmSync(path, { force: true });
+  };
 }
+
+/** Locks of this process. */
+const held = new Set<string>();
 
 function isAlive(pid: number): boolean {
   try {

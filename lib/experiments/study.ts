@@ -133,7 +133,17 @@ function collectArm(
   backend: string,
 ): ArmResult | undefined {
   const id = runId(identityOf(experiment, method, seed, backend));
-  const path = join(resultsFolder, 'runs', id);
+  return readArm(experiment, method, { seed, backend, runId: id }, join(resultsFolder, 'runs', id));
+}
+
+/** A method at one seed as the files of its run say, where they are there whole. @param path of the run's folder */
+export function readArm(
+  experiment: Experiment,
+  method: Method,
+  run: Pick<ArmResult['result'], 'seed' | 'backend' | 'runId'>,
+  path: string,
+): ArmResult | undefined {
+  const { seed } = run;
   if (!existsSync(path)) return undefined;
   const { all } = new EvaluationStore(join(path, 'eval.jsonl'));
   const key = evalKey({ ...experiment.run, seed }, experiment.eval);
@@ -158,7 +168,7 @@ function collectArm(
   const metrics = method.training ? readMetrics({ path }) : [];
   if (method.training && metrics.length !== experiment.run.maxSteps) return undefined;
   const choice = chooseEvaluations(heldout, validation);
-  const facts = { seed, backend, runId: id, metrics };
+  const facts = { ...run, metrics };
   return {
     label: experiment.label,
     experiment,

@@ -17,22 +17,23 @@ const DEFAULT_SIZE = { width: 800, height: 480 };
 
 /** Shows a Plotly figure: interactive where the viewer can, else as a picture. */
 export async function showFigure(figure: Figure): Promise<void> {
-  const text = describeFigure(figure);
-  if (!inNotebook()) {
-    console.log(text);
-    return;
-  }
+  if (inNotebook()) writeOutput(await figureOutput(figure));
+  else console.log(describeFigure(figure));
+}
+
+/** A figure as one output: Plotly's JSON, the picture, and in words what it is. */
+export async function figureOutput(figure: Figure): Promise<NotebookOutput> {
   const { data, layout } = figure;
   const size = { width: layout.width ?? DEFAULT_SIZE.width, height: layout.height ?? DEFAULT_SIZE.height };
   const png = await toPng(figure, size);
-  writeOutput({
+  return {
     data: {
       'application/vnd.plotly.v1+json': { data, layout, config: figure.config },
       'image/png': png.toString('base64'),
-      'text/plain': text,
+      'text/plain': describeFigure(figure),
     },
     metadata: { 'image/png': size },
-  });
+  };
 }
 
 /**
