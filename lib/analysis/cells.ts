@@ -7,16 +7,29 @@ import type { Interval } from './stats.js';
 
 export type Cell = number | string;
 
-/** Rows with the same columns as a DataFrame. @throws when there are none, or a row has other columns */
-export function frameOf(rows: readonly Readonly<Record<string, Cell>>[]): DataFrame {
+/**
+ * Rows with the same columns as a DataFrame; their values are texts, numbers, booleans, or nothing (NaN in the table).
+ * @throws when there are no rows, a row has other columns than the first, or a value is something else
+ */
+export function frameOf(rows: readonly object[]): DataFrame {
   const columns = Object.keys(rows[0] ?? {});
   if (columns.length === 0) throw new Error('a table needs at least one row and one column');
-  for (const [i, row] of rows.entries())
+  const records = rows.map((row, i) => {
     if (Object.keys(row).join() !== columns.join())
       throw new Error(
-        `row ${i} has the columns ${Object.keys(row).join(', ')}, row 0 has ${columns.join(', ')}`,
+        `row ${i + 1} has the columns ${Object.keys(row).join(', ')}; row 1 has ${columns.join(', ')}`,
       );
-  return new DataFrame(Object.fromEntries(columns.map((name) => [name, rows.map((row) => row[name]!)])));
+    return new Map<string, unknown>(Object.entries(row));
+  });
+  const cell = (name: string, i: number) => {
+    const value = records[i]!.get(name) ?? Number.NaN;
+    if (typeof value === 'object' || typeof value === 'function')
+      throw new Error(
+        `row ${i + 1}, ${name}: found ${JSON.stringify(value)}; allowed are texts, numbers, booleans`,
+      );
+    return value;
+  };
+  return new DataFrame(Object.fromEntries(columns.map((name) => [name, rows.map((_, i) => cell(name, i))])));
 }
 
 /** Rounded to a number of decimals; NaN where there is no value. */

@@ -7,7 +7,7 @@
 import type { DataFrame } from 'danfojs-node';
 
 /** The cells as text, column by column. */
-interface TextColumn {
+export interface TextColumn {
   readonly name: string;
   readonly numeric: boolean;
   readonly cells: readonly string[];
@@ -87,6 +87,21 @@ export function toLatex(table: DataFrame, { caption, label }: LatexOptions = {})
   return `${[...head, ...tabular, '\\end{table}'].join('\n')}\n`;
 }
 
+/** The files of a table: their texts by extension. @param caption above the Markdown table and in the LaTeX one */
+export function tableFiles(
+  table: DataFrame,
+  { caption, label }: LatexOptions = {},
+): Record<'csv' | 'md' | 'tex', string> {
+  return {
+    csv: toCsv(table),
+    md: caption === undefined ? toMarkdown(table) : `${caption}\n\n${toMarkdown(table)}`,
+    tex: toLatex(table, {
+      ...(caption === undefined ? {} : { caption }),
+      ...(label === undefined ? {} : { label }),
+    }),
+  };
+}
+
 const LATEX: Readonly<Record<string, string>> = {
   '\\': '\\textbackslash{}',
   '~': '\\textasciitilde{}',
@@ -102,7 +117,8 @@ export function escapeLatex(text: string): string {
   return text.replace(/[\\~^<>|\u2013&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
 }
 
-function textColumns(table: DataFrame): TextColumn[] {
+/** A table's cells as a reader sees them: numbers of a column with one number of decimals, a dash for nothing. */
+export function textColumns(table: DataFrame): TextColumn[] {
   const rows = rowsOf(table);
   return table.columns.map((name: string, c: number) => {
     const values = rows.map((row) => row[c]);

@@ -101,7 +101,7 @@ async function report(result: BenchResult, folder: string): Promise<void> {
   const curve = result.models.find((model) => model.curve.length > 0);
   if (curve) {
     const subtitle = `${result.machine.cpu}, ${result.threads} threads; ${curve.plan.model}, one run a point`;
-    await exportFigure(curveFigure(curve.curve, subtitle), join(folder, 'curve'));
+    await exportFigure(curveFigure(curve.curve, subtitle), join(folder, 'curve'), ['json', 'svg', 'png']);
   }
   console.log(`\n${markdown}`);
   console.log(`written to ${relative(process.cwd(), folder)}`);

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { inflateSync } from 'node:zlib';
 import { createCanvas, type Image, loadImage } from '@napi-rs/canvas';
+import { DataFrame } from 'danfojs-node';
 import { JSDOM } from 'jsdom';
-import { exportFigure, toPng, toSvg } from '../../lib/analysis/export.js';
+import { exportFigure, save, toPdf, toPng, toSvg } from '../../lib/analysis/export.js';
 import { mainFigure, rewardFigure } from '../../lib/analysis/figures.js';
 import { textWidth } from '../../lib/analysis/font.js';
 import { readPaper } from '../../lib/analysis/paper.js';
@@ -110,11 +112,79 @@ test('tick labels wider than the margin push the plot aside', async () => {
   );
 });
 
-test('exportFigure writes the spec, the SVG and the PNG', async () => {
+test('exportFigure writes the spec, the SVG, the PNG and the PDF, or those that are asked for', async () => {
   const base = join(mkdtempSync(join(tmpdir(), 'figure-')), 'sub', 'main');
   const paths = await exportFigure(figure, base);
-  assert.deepEqual(paths, [`${base}.json`, `${base}.svg`, `${base}.png`]);
+  assert.deepEqual(paths, [`${base}.json`, `${base}.svg`, `${base}.png`, `${base}.pdf`]);
   assert.deepEqual(JSON.parse(readFileSync(paths[0]!, 'utf8')), JSON.parse(JSON.stringify(figure)));
   assert.match(readFileSync(paths[1]!, 'utf8'), /^<svg/);
   assert.equal(readFileSync(paths[2]!).subarray(1, 4).toString(), 'PNG');
+  assert.equal(readFileSync(paths[3]!).subarray(0, 5).toString(), '%PDF-');
+  assert.deepEqual(await exportFigure(figure, join(base, 'spec'), ['json']), [join(base, 'spec.json')]);
+  assert.deepEqual(readdirSync(base), ['spec.json']);
+});
+
+test('an SVG carries the glyphs of its own texts in both weights', async () => {
+  const faces = [
+    ...(await toSvg(figure)).matchAll(/font-weight:(\w+);src:url\(data:font\/woff2;base64,([\w+/=]+)\)/g),
+  ];
+  assert.deepEqual(
+    faces.map(([, weight]) => weight),
+    ['normal', 'bold'],
+  );
+  for (const [, , glyphs] of faces) {
+    const font = Buffer.from(glyphs!, 'base64');
+    assert.equal(font.subarray(0, 4).toString(), 'wOF2');
+    assert.ok(font.length < 20_000, `${font.length} bytes: only what is written`);
+  }
+});
+
+test('a PDF has one page of the size of the figure, embeds the typeface, holds text as text, and repeats itself', async () => {
+  const pdf = await toPdf(figure);
+  const source = pdf.toString('latin1');
+  assert.match(source, /\/MediaBox \[0 0 780 390\]/);
+  assert.match(source, /\/BaseFont \/\w+\+DejaVuSans\b/);
+  assert.match(source, /\/BaseFont \/\w+\+DejaVuSans-Bold\b/);
+  assert.equal(source.match(/\/FontFile2 /g)?.length, 2);
+  const content = streamsOf(pdf).join('\n');
+  // Each label is shown by a text operator: at least one for every method in both panels.
+  assert.ok((content.match(/\bT[jJ]\b/g)?.length ?? 0) > 20);
+  assert.ok(pdf.equals(await toPdf(figure)));
+});
+
+/** The streams of a PDF that are compressed text. */
+function streamsOf(pdf: Buffer): string[] {
+  const source = pdf.toString('latin1');
+  return [...source.matchAll(/\/Filter \/FlateDecode\s*>>\s*stream\r?\n/g)].map((found) => {
+    const start = found.index + found[0].length;
+    return inflateSync(pdf.subarray(start, source.indexOf('endstream', start))).toString('latin1');
+  });
+}
+
+test('save writes a figure or a table under its name, says so in one line, and refuses other things', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'save-'));
+  const lines: string[] = [];
+  t.mock.method(console, 'log', (line: string) => lines.push(line));
+  const rows = [
+    { method: 'agon', 'pass@1 %': 41.1, told: true },
+    { method: 'a|b', 'pass@1 %': undefined, told: false },
+  ];
+  assert.deepEqual(
+    await save(rows, 'my-table', folder),
+    ['csv', 'md', 'tex'].map((extension) => join(folder, `my-table.${extension}`)),
+  );
+  assert.equal(
+    readFileSync(join(folder, 'my-table.csv'), 'utf8'),
+    'method,pass@1 %,told\nagon,41.1,true\na|b,,false\n',
+  );
+  assert.match(readFileSync(join(folder, 'my-table.tex'), 'utf8'), /\\toprule/);
+  assert.match(readFileSync(join(folder, 'my-table.md'), 'utf8'), /a\\\|b/);
+  await save(figure, 'my-figure', folder);
+  await save(new DataFrame({ a: [1] }), 'frame', folder);
+  assert.equal(lines.length, 3);
+  assert.match(lines[1]!, /my-figure: \.json \.svg \.png \.pdf$/);
+  assert.equal(readdirSync(folder).length, 3 + 4 + 3);
+  await assert.rejects(save(rows, 'a/b.csv', folder), /name is 'a\/b\.csv'; allowed are letters/);
+  await assert.rejects(save({} as never, 'a', folder), /a figure .* a DataFrame, or a list of rows/);
+  await assert.rejects(save([{ a: [1] }], 'a', folder), /row 1, a: found \[1\]/);
 });

@@ -7,9 +7,12 @@ import { join } from 'node:path';
 import type { DataFrame } from 'danfojs-node';
 import { writeFileAtomic } from '../../files.js';
 import { type Cell, frameOf } from '../cells.js';
-import { exportFigure, jsonText } from '../export.js';
-import { toCsv, toLatex, toMarkdown } from '../formats.js';
+import { exportFigure, type FigureFormat, jsonText } from '../export.js';
+import { tableFiles } from '../formats.js';
 import type { Figure } from '../plotly-jsdom.js';
+
+/** What is kept of a study's figures: a PDF is made in no time from the spec when somebody wants one. */
+const FORMATS: readonly FigureFormat[] = ['json', 'svg', 'png'];
 
 /** One table; its name is the name of its files. */
 export interface ReportTable {
@@ -57,9 +60,10 @@ export function reportFiles({ tables, figures, notes }: StudyReport): Record<str
   const files: Record<string, string> = {};
   for (const [i, { name, frame, caption }] of tables.entries()) {
     const list = i === 0 && notes.length > 0 ? `\n${notes.map((note) => `- ${note}\n`).join('')}` : '';
-    files[`tables/${name}.csv`] = toCsv(frame);
-    files[`tables/${name}.md`] = `${caption}\n\n${toMarkdown(frame)}${list}`;
-    files[`tables/${name}.tex`] = toLatex(frame, { caption, label: `tab:${name}` });
+    const { csv, md, tex } = tableFiles(frame, { caption, label: `tab:${name}` });
+    files[`tables/${name}.csv`] = csv;
+    files[`tables/${name}.md`] = `${md}${list}`;
+    files[`tables/${name}.tex`] = tex;
   }
   for (const { name, spec } of figures) files[`figures/${name}.json`] = jsonText(spec);
   return files;
@@ -76,6 +80,6 @@ export async function writeStudyReport(report: StudyReport, folder: string): Pro
     written.push(join(folder, name));
   }
   for (const { name, spec } of report.figures)
-    written.push(...(await exportFigure(spec, join(folder, 'figures', name))));
+    written.push(...(await exportFigure(spec, join(folder, 'figures', name), FORMATS)));
   return written;
 }

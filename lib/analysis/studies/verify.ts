@@ -3,7 +3,7 @@
  * the single experiment of a preset, is gathered from the raw lines, reported anew, and compared – CSV cell by cell,
  * everything else line by line.
  *
- * Left out: pictures (.svg, .png), which are drawn from the specs; the run folders themselves (experiments/verify.ts).
+ * Left out: pictures (.svg, .png, .pdf), which are drawn from the specs; the run folders themselves (experiments/verify.ts).
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -37,7 +37,7 @@ export interface TablesCheck {
 }
 
 /** Pictures are drawn from the specs beside them. */
-const DRAWN = /\.(svg|png)$/;
+const DRAWN = /\.(svg|png|pdf)$/;
 
 /** @param studies those that may lie there */
 export function verifyTables(resultsFolder: string, studies: readonly Study[] = STUDIES): TablesCheck {
