@@ -30,7 +30,7 @@ export interface Spread {
 }
 
 /**
- * The exact (Clopper-Pearson) interval of a share. The paper's intervals are these to within 0.15 points, and
+ * The exact (Clopper-Pearson) interval of a share. The paper's intervals are these to within 0.2 points, and
  * exactly these for its cooperative and agon rows (138 and 183 of 300).
  * @param correct successes; a fraction is allowed, for the mean over several seeds on the same problems
  * @param total trials, at least 1

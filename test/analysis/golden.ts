@@ -5,7 +5,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Figure } from '../../lib/analysis/plotly-jsdom.js';
 import { ROOT, writeFileAtomic } from '../../lib/files.js';
+
+/** A figure's spec against test/golden/figures/NAME.json, with numbers to six digits: rounding differs by machine. */
+export function matchesSpec(name: string, spec: Figure): void {
+  const short = (_: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(6)) : value;
+  matchesGolden(`figures/${name}.json`, `${JSON.stringify(spec, short, 1)}\n`);
+}
 
 export function matchesGolden(name: string, text: string): void {
   const path = join(ROOT, 'test/golden', name);

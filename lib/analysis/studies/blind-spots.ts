@@ -344,8 +344,8 @@ function developmentFigures(study: Study, development: readonly Development[]): 
         },
       ];
     });
-  const panel = (title: string, y: string, own: PanelSeries[]): Panel[] =>
-    own.length > 0 ? [{ title, x: 'optimizer step', y, series: own, ticks: steps }] : [];
+  const panel = (title: string, y: string, own: PanelSeries[], share = false): Panel[] =>
+    own.length > 0 ? [{ title, x: 'optimizer step', y, share, series: own, ticks: steps }] : [];
   const panels = [
     ...panel(
       'Overlap of wrong drafts',
@@ -354,13 +354,15 @@ function developmentFigures(study: Study, development: readonly Development[]): 
     ),
     ...panel(
       'Right drafts kept',
-      '%',
+      'share (%)',
       series((d) => d.kept, 100),
+      true,
     ),
     ...panel(
       'Wrong drafts converted',
-      '%',
+      'share (%)',
       series((d) => d.converted, 100),
+      true,
     ),
     ...panel(
       'Distance between A and B',

@@ -225,6 +225,7 @@ function curveFigures(
         title: `${curve.method}, n samples, and cascades`,
         x: 'prefilled and generated tokens per problem',
         y: 'problems right (%)',
+        share: true,
         series: [...lines, ...cascades],
       },
     ];

@@ -3,6 +3,7 @@
  * study from its run folders; `writeStudyReport` writes them.
  */
 import type { ArmResult, Study } from '../../experiments/study.js';
+import { paperReport } from './beside-paper.js';
 import { blindSpotsReport } from './blind-spots.js';
 import { controlReport } from './control.js';
 import { costReport } from './cost.js';
@@ -12,6 +13,7 @@ import { mainReport } from './main.js';
 import { joinReports, type StudyReport } from './report.js';
 import { tuningReport } from './tuning.js';
 
+export * from './paper.js';
 export { type ReportFigure, type ReportTable, type StudyReport, writeStudyReport } from './report.js';
 
 /** Studies with questions of their own; the others vary one thing and are reported alike. */
@@ -30,5 +32,5 @@ const REPORTS: Readonly<Record<string, (study: Study, arms: readonly ArmResult[]
 /** @throws when there are no runs */
 export function studyReport(study: Study, arms: readonly ArmResult[]): StudyReport {
   if (arms.length === 0) throw new Error(`study ${study.name}: there are no runs to report on`);
-  return (REPORTS[study.name] ?? labelsReport)(study, arms);
+  return joinReports((REPORTS[study.name] ?? labelsReport)(study, arms), paperReport(study, arms));
 }
