@@ -1,4 +1,5 @@
 /** The analysis room: statistics, tables, figures and their export. */
+export * from './book/index.js';
 export * from './export.js';
 export * from './figures.js';
 export * from './formats.js';
