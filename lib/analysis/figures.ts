@@ -30,13 +30,13 @@ interface MethodPoint {
 
 const MAIN = { width: 1040, height: 520, margin: { l: 60, r: 16, t: 88, b: 52 } };
 const PANELS = {
-  ours: { x: 'x', y: 'y', domain: [0, 0.53], opacity: 1, suffix: '' },
-  paper: { x: 'x2', y: 'y2', domain: [0.61, 1], opacity: 0.6, suffix: '-open' },
+  ours: { x: 'x', y: 'y', domain: [0, 0.53], suffix: '' },
+  paper: { x: 'x2', y: 'y2', domain: [0.61, 1], suffix: '-open' },
 } as const;
 
 /**
  * Accuracy against tokens per problem with 95% intervals, one named point per method; on the left the results,
- * on the right (fainter, open markers) what the paper reports, on the same scale of accuracy.
+ * on the right (open markers) what the paper reports, on the same scale of accuracy.
  * @throws when there are no results
  */
 export function mainFigure(
@@ -112,7 +112,7 @@ function panel(
   names: readonly string[],
   top: number,
 ): { data: Data[]; annotations: Annotation[]; range: [number, number] } {
-  const { x: xref, y: yref, domain, opacity, suffix } = PANELS[which];
+  const { x: xref, y: yref, domain, suffix } = PANELS[which];
   const xs = points.map((point) => point.x);
   const room = 0.22 * Math.max(Math.max(...xs) - Math.min(...xs), 0.2 * Math.max(...xs));
   const range: [number, number] = [Math.max(0, Math.min(...xs) - room), Math.max(...xs) + room];
@@ -153,7 +153,6 @@ function panel(
         size: 11,
         line: { color: which === 'ours' ? 'white' : color, width: 1.4 },
       },
-      opacity,
       hovertemplate: `${point.method}<br>%{y:.1f}% [${point.low.toFixed(1)}, ${point.high.toFixed(1)}]<br>%{x:,.0f} tokens<extra></extra>`,
       xaxis: xref,
       yaxis: yref,

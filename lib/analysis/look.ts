@@ -3,7 +3,7 @@
  * print the marker's shape and the line's dash carry what the colour says. Left out: dark backgrounds.
  */
 import type { Annotation, Layout, LayoutAxis } from 'plotly.js';
-import { FONT_FAMILY } from './font.js';
+import { FONT_FAMILY, textWidth } from './font.js';
 import type { Figure } from './plotly-jsdom.js';
 
 /** The palette of Okabe and Ito (2008); their yellow, too pale for lines on white, gives way to a grey. */
@@ -43,7 +43,7 @@ export const GREY = '#6B6B6B';
 const GRID = '#E4E4E4';
 
 /** Sizes in pixels of text. */
-export const TEXT = { title: 17, heading: 13, body: 12, small: 11 } as const;
+export const TEXT = { title: 18, heading: 14, body: 13, small: 12 } as const;
 
 /** What the layouts of all figures share. `subtitle` says in words what is drawn, in grey under the title. */
 export function baseLayout(title: string, subtitle: string): Partial<Layout> {
@@ -71,6 +71,11 @@ export function baseLayout(title: string, subtitle: string): Partial<Layout> {
 
 /** Pixels from a figure's top to its legend. */
 export const LEGEND_TOP = 54;
+
+/** Pixels that the widest entry of a legend takes: its line, its name, and room. */
+export function legendEntry(names: readonly string[]): number {
+  return 50 + Math.max(...names.map((name) => textWidth(name, TEXT.body)));
+}
 
 /** A legend in rows between the subtitle and the panels. @param height of the figure in pixels */
 export function legendAbove(height: number): Layout['legend'] {

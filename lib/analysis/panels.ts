@@ -1,9 +1,20 @@
 /**
- * Lines and points in panels side by side, one legend for all: series of the same name have the same marks in every
- * panel. Left out: choosing ranges; Plotly fits them to the data.
+ * Lines and points in panels, two to a row, one legend for all: series of the same name have the same marks in every
+ * panel. Left out: choosing ranges; Plotly fits them to the data, but the axis of a share ends at 100%.
  */
 import type { Data, LayoutAxis, XAxisName, YAxisName } from 'plotly.js';
-import { axis, baseLayout, CONFIG, heading, LEGEND_TOP, legendAbove, markOf } from './look.js';
+import { textWidth } from './font.js';
+import {
+  axis,
+  baseLayout,
+  CONFIG,
+  heading,
+  LEGEND_TOP,
+  legendAbove,
+  legendEntry,
+  markOf,
+  TEXT,
+} from './look.js';
 import type { Figure } from './plotly-jsdom.js';
 import type { Interval } from './stats.js';
 
@@ -20,38 +31,51 @@ export interface Panel {
   /** Quantities and their units. */
   readonly x: string;
   readonly y: string;
+  /** The y axis is a share in percent: intervals may reach beyond 0 and 100, the axis does not. */
+  readonly share?: boolean;
   readonly series: readonly PanelSeries[];
   /** Where x is numbered; default where Plotly likes. */
   readonly ticks?: readonly number[];
 }
 
 const PANEL = { width: 330, height: 300 };
-const MARGIN = { l: 60, r: 20, b: 52 };
-const LEGEND_ROW = 20;
-const GAP = 70;
+const MARGIN = { l: 64, r: 20, b: 54 };
+const LEGEND_ROW = 22;
+const GAP = { columns: 96, rows: 96 };
+const COLUMNS = 2;
 
 /** @throws when there is nothing to draw */
 export function panelsFigure(title: string, subtitle: string, panels: readonly Panel[]): Figure {
   const names = [...new Set(panels.flatMap((panel) => panel.series.map((s) => s.name)))];
   if (names.length === 0) throw new Error(`figure '${title}' has no series to draw`);
-  const inner = panels.length * PANEL.width + (panels.length - 1) * GAP;
-  const width = Math.max(640, inner + MARGIN.l + MARGIN.r);
-  const perRow = Math.max(1, Math.floor(width / 210));
+  const columns = Math.min(COLUMNS, panels.length);
+  const rows = Math.ceil(panels.length / columns);
+  const inner = {
+    width: columns * PANEL.width + (columns - 1) * GAP.columns,
+    height: rows * PANEL.height + (rows - 1) * GAP.rows,
+  };
+  const width = Math.max(640, inner.width + MARGIN.l + MARGIN.r, textWidth(subtitle, TEXT.body) + 32);
+  const perRow = Math.max(1, Math.floor((width - MARGIN.l - MARGIN.r) / legendEntry(names)));
   const top = LEGEND_TOP + LEGEND_ROW * Math.ceil(names.length / perRow) + 42;
-  const height = top + PANEL.height + MARGIN.b;
+  const height = top + inner.height + MARGIN.b;
   const data: Data[] = [];
   const axes: Record<`xaxis${number}` | `yaxis${number}`, LayoutAxis> = {};
   const named = new Set<string>();
-  const start = (p: number) => (p * (PANEL.width + GAP)) / inner;
+  const left = (p: number) => ((p % columns) * (PANEL.width + GAP.columns)) / inner.width;
+  const above = (p: number) => 1 - (Math.floor(p / columns) * (PANEL.height + GAP.rows)) / inner.height;
   for (const [p, panel] of panels.entries()) {
     const id = p === 0 ? '' : String(p + 1);
     const [xaxis, yaxis] = [`x${id}` as XAxisName, `y${id}` as YAxisName];
     axes[`xaxis${p + 1}`] = axis(panel.x, {
-      domain: [start(p), Math.min(1, start(p) + PANEL.width / inner)],
+      domain: [left(p), Math.min(1, left(p) + PANEL.width / inner.width)],
       anchor: yaxis,
       ...(panel.ticks && { tickvals: [...panel.ticks] }),
     });
-    axes[`yaxis${p + 1}`] = axis(panel.y, { anchor: xaxis });
+    axes[`yaxis${p + 1}`] = axis(panel.y, {
+      domain: [Math.max(0, above(p) - PANEL.height / inner.height), above(p)],
+      anchor: xaxis,
+      ...(panel.share && shareRange(panel)),
+    });
     for (const { name, x, y, intervals } of panel.series) {
       const mark = markOf(names.indexOf(name));
       data.push({
@@ -97,8 +121,20 @@ export function panelsFigure(title: string, subtitle: string, panels: readonly P
       margin: { ...MARGIN, t: top },
       showlegend: true,
       legend: legendAbove(height),
-      annotations: panels.map((panel, p) => heading(panel.title, start(p), 1)),
+      annotations: panels.map((panel, p) => heading(panel.title, left(p), above(p))),
     },
     config: CONFIG,
   };
+}
+
+/** Where Plotly's own range would pass 0 or 100 by an interval's end: room for a marker there, but for no tick. */
+function shareRange({ series }: Panel): { range?: [number, number] } {
+  const ends = series.flatMap(({ y, intervals = [] }) => [
+    ...y,
+    ...intervals.flatMap((interval) => (interval ? [interval.low, interval.high] : [])),
+  ]);
+  const [low, high] = [Math.max(0, Math.min(...ends)), Math.min(100, Math.max(...ends))];
+  if (low > 0 && high < 100) return {};
+  const room = (end: number) => (end === 0 || end === 100 ? 0.03 : 0.06) * (high - low);
+  return { range: [low - room(low), high + room(high)] };
 }

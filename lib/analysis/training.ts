@@ -39,6 +39,8 @@ const MARGIN = { l: 60, r: 20, t: 112, b: 52 };
 /** Gaps between panels, as shares of the plotting area. */
 const GAP = { columns: 0.07, rows: 0.06 };
 const ROW_HEIGHT = 210;
+/** On a smoothed line, so that lines are told apart without colours. */
+const MARKERS = 6;
 
 /**
  * Metrics against optimizer steps.
@@ -101,9 +103,17 @@ export function trainingFigure(
         });
         data.push({
           ...common,
+          mode: 'lines+markers',
           x: line.x,
           y: smooth(line.y, reach),
           line: { color: mark.color, width: 2.2, dash: mark.dash },
+          marker: {
+            color: mark.color,
+            symbol: mark.symbol,
+            size: 7,
+            maxdisplayed: MARKERS,
+            line: { color: 'white', width: 1 },
+          },
           showlegend: !named.has(run),
         });
         named.add(run);
