@@ -2,8 +2,8 @@
  * A Jupyter client for one kernel: starts it on the loopback interface with a secret key of its own, runs
  * cells one at a time, notices when it dies, and leaves nothing behind (process, sockets, connection file).
  *
- * The kernel is tslab's, found in node_modules; no Python and no Jupyter installation takes part. (For
- * JupyterLab or VS Code register the same kernel once: `npx tslab install --python <the python of Jupyter>`.)
+ * The kernel is tslab's, found in node_modules; no Python and no Jupyter installation takes part. (JupyterLab and
+ * VS Code get the same kernel by `npm run lab`, cli/lab.ts.)
  * A cell that writes more than about 450 times without an `await` in between hangs tslab, under Jupyter too: it
  * does not wait for its own sends, ZeroMQ refuses them, and it reports that by writing more. The time limit ends it.
  * Left out: stdin requests, comms (widgets), several requests at once. A runner that is itself killed with
@@ -62,7 +62,7 @@ export interface ExecuteOptions {
 }
 
 /** The command line that starts tslab's TypeScript kernel. */
-function tslabArgv(): string[] {
+export function tslabArgv(): string[] {
   const root = dirname(createRequire(import.meta.url).resolve('tslab/package.json'));
   return [process.execPath, join(root, 'bin', 'tslab'), 'kernel', '--config-path', '{connection_file}'];
 }
