@@ -24,8 +24,8 @@ const perStream = (name: string) => ({
 });
 const SHARE = [-0.03, 1.03] as const;
 const PANELS: readonly LivePanel[] = [
-  { title: 'Reward', axis: 'mean of a step', ...perStream('reward') },
-  { title: 'Completion length', axis: 'tokens', ...perStream('completions/mean_length') },
+  { title: 'Reward (faint: drafts)', axis: 'mean of a step', ...perStream('reward') },
+  { title: 'Completion length (faint: drafts)', axis: 'tokens', ...perStream('completions/mean_length') },
   {
     title: 'Conversions (faint: kept)',
     axis: 'share of rivals wrong (right)',
@@ -34,7 +34,7 @@ const PANELS: readonly LivePanel[] = [
     range: SHARE,
   },
   {
-    title: 'Groups without spread',
+    title: 'Groups without spread (faint: drafts)',
     axis: 'share (they teach nothing)',
     ...perStream('frac_reward_zero_std'),
     range: SHARE,
