@@ -18,7 +18,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { probePython, startLab, stopLab, venvPython } from '../../lib/cli/lab.js';
 import { ROOT } from '../../lib/files.js';
 import { readNotebook } from '../../lib/notebook/nbformat.js';
@@ -47,10 +47,10 @@ const CELLS = [
   "showTable([{ method: 'agon', 'pass@1': 0.41 }]);",
   "await showFigure({ data: [{ type: 'bar', x: ['a', 'b'], y: [1, 2], name: 'bars' }], layout: { title: { text: 'A figure' } }, config: {} });",
   `const problem = { id: 'p', question: 'numbers 3 5 7 11 target 24', gold: '24', difficulty: 1, split: 'train' as const };
-const attemptAt = (text: string, extra: object) => {
+const attemptAt = (text: string, extra: Pick<Attempt, 'adapter' | 'role' | 'rival'>): Attempt => {
   const completion = parseCompletion(text, 'stop');
   const correct = countdown.verify(problem, completion);
-  return { problem, completion, correct, formatted: completion.formatted, ${ROLLOUT}, ...extra } as Attempt;
+  return { problem, completion, correct, formatted: completion.formatted, ${ROLLOUT}, ...extra };
 };
 const draft = attemptAt('<think> <script>window.hacked = 1</script> <img src=x onerror=alert(1)> try 11 + 5 = 16 then 7 + 3 = 10 left 16 10 : 26 6 big target 24 guess </think> dead 7 - 3 path 11 + 5 = 16 then 7 + 3 = 10 <answer> 16 + 10 </answer>', { adapter: 'A', role: 'draft' });
 const challenge = attemptAt('<think> check 11 + 5 = 16 then 7 + 3 = 10 left 16 10 : 26 6 big target 24 dead try 7 - 3 = 4 then 11 - 5 = 6 left 6 4 : 10 2 24 target 24 hit </think> path 7 - 3 = 4 then 11 - 5 = 6 <answer> 6 x 4 </answer>', { adapter: 'B', role: 'challenge', rival: draft });
@@ -137,6 +137,25 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
     return page;
   }
 
+  /** By how many pixels the widest picture so far is cut off. */
+  let overhang = 0;
+
+  /** Plotly's renderer shows the picture, one of its pixels to one of CSS, until the mouse is over it; then it draws. */
+  async function drawFigures(page: Page, count: number): Promise<Locator[]> {
+    const figures = page.locator('.jp-OutputArea .jp-RenderedPlotly');
+    if (count > 0) await figures.nth(count - 1).waitFor({ timeout: 60_000 });
+    assert.equal(await figures.count(), count);
+    const all = await figures.all();
+    for (const figure of all) {
+      const picture = await figure.locator('img.plot-img').boundingBox();
+      const room = await figure.boundingBox();
+      if (picture && room) overhang = Math.max(overhang, picture.width - room.width);
+      await figure.locator('img.plot-img').dispatchEvent('mouseenter');
+      await figure.locator('.main-svg').first().waitFor({ timeout: 60_000 });
+    }
+    return all;
+  }
+
   test('cells run on our kernel; figure, table and traces stand in the page; a script in a trace does not run', async () => {
     const page = await openNotebook('live.ipynb');
     const dialogs: string[] = [];
@@ -144,12 +163,15 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
       dialogs.push(dialog.message());
       void dialog.dismiss();
     });
-    await page
-      .locator('.jp-Notebook-ExecutionIndicator[data-status=idle]')
-      .first()
-      .waitFor({ timeout: 90_000 });
-    await page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')");
-    await page.locator('.jp-OutputArea table').nth(1).waitFor({ timeout: 120_000 });
+    // Cells that are run before there is a kernel bring up a question which kernel it shall be.
+    const kernel = 'jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel';
+    await page.waitForFunction(`${kernel}?.connectionStatus === 'connected'`, undefined, { timeout: 90_000 });
+    await page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')");
+    const last = page.locator('.jp-OutputArea table').nth(1);
+    await last
+      .waitFor({ timeout: 120_000 })
+      .finally(() => page.screenshot({ path: join(SCREENSHOTS, 'live.png') }));
+    await drawFigures(page, 1);
     await page.locator('.js-plotly-plot .barlayer .point').nth(1).waitFor({ timeout: 30_000 });
     const text = (await page.locator('.jp-Notebook').textContent()) ?? '';
     assert.match(text, /agon-notebooks \d+\.\d+\.\d+, Node \d+/);
@@ -159,7 +181,7 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
     assert.match(text, /<script>window\.hacked = 1<\/script>/);
     assert.deepEqual([dialogs, await page.evaluate('window.hacked ?? null')], [[], null]);
     assert.equal(await page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count(), 0);
-    await page.screenshot({ path: join(SCREENSHOTS, 'live.png') });
+    await page.screenshot({ path: join(SCREENSHOTS, 'live-drawn.png') });
     await page.close();
   });
 
@@ -171,13 +193,18 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
       const figures = outputs.filter((output) => 'data' in output && PLOTLY in output.data).length;
       if (outputs.length === 0) continue;
       const page = await openNotebook(name);
-      const drawn = page.locator('.jp-OutputArea .js-plotly-plot .main-svg:first-child');
-      if (figures > 0) await drawn.nth(figures - 1).waitFor({ timeout: 60_000 });
-      assert.equal(await drawn.count(), figures, name);
+      const drawn = await drawFigures(page, figures);
       assert.equal(await page.locator('[data-mime-type="application/vnd.jupyter.error"]').count(), 0, name);
-      for (const [i, figure] of (await drawn.all()).entries())
+      for (const [i, figure] of drawn.entries())
         await figure.screenshot({ path: join(SCREENSHOTS, `${name.replace('.ipynb', '')}-${i + 1}.png`) });
       await page.close();
     }
+  });
+
+  // The picture has two pixels per CSS pixel for GitHub's sake, and this renderer does not look at the size beside it.
+  test('the picture that stands for a figure until the mouse is over it fits its cell', {
+    todo: true,
+  }, () => {
+    assert.ok(overhang <= 1, `${overhang.toFixed(0)} px are cut off`);
   });
 });
