@@ -162,7 +162,9 @@ function factsOf({ attempt, counts }: AttemptReading): string[] {
   const named = Object.entries(rare).flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : []));
   return [
     `${rollout.completionIds.length} tokens, ${cut}`,
-    [`${counts.steps} steps`, `${counts.useful} new and true`, ...named].join(', '),
+    [`${counts.steps} step${counts.steps === 1 ? '' : 's'}`, `${counts.useful} new and true`, ...named].join(
+      ', ',
+    ),
   ];
 }
 
@@ -224,7 +226,7 @@ function tableOf(reading: TraceReading, number: number): string {
   const heads = columns.map(
     ({ head, width }) => `<th width="${width}%" style="${CELL}">${escapeHtml(head)}</th>`,
   );
-  const cells = columns.map(({ html }) => `<td style="${CELL};white-space:normal">${html}</td>`);
+  const cells = columns.map(({ html }) => `<td valign="top" style="${CELL};white-space:normal">${html}</td>`);
   const { question } = own.attempt.problem;
   return (
     `<p>${number}. <b>${outcome}</b>: ${code(question)}</p>` +
@@ -238,7 +240,7 @@ function attemptHtml({ attempt, steps }: AttemptReading): string {
   const rows = steps.map(({ text, marks }) => {
     const loudest = LOUDEST.find((mark) => marks.includes(mark));
     const bar = loudest ? LOOKS[loudest].bar : 'solid rgba(128,128,128,0.3)';
-    const words = marks.map((mark) => `<b>${signed(mark)}</b>`).join(' ');
+    const words = marks.map((mark) => `<b>${signed(mark).replace(' ', '&nbsp;')}</b>`).join(' ');
     return `<div style="border-left:4px ${bar};padding-left:6px;margin-bottom:6px">${words}${words && '<br>'}${code(text)}</div>`;
   });
   return (
@@ -265,7 +267,9 @@ function marksIn(readings: readonly TraceReading[]): StepMark[] {
 }
 
 function legendHtml(readings: readonly TraceReading[]): string {
-  const entries = marksIn(readings).map((mark) => `<b>${signed(mark)}</b>: ${escapeHtml(MEANINGS[mark])}`);
+  const entries = marksIn(readings).map(
+    (mark) => `<b>${signed(mark).replace(' ', '&nbsp;')}</b>: ${escapeHtml(MEANINGS[mark])}`,
+  );
   return entries.length === 0 ? '' : `<p>${entries.join(' · ')}</p>`;
 }
 

@@ -173,7 +173,7 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
       .finally(() => page.screenshot({ path: join(SCREENSHOTS, 'live.png') }));
     await drawFigures(page, 1);
     await page.locator('.js-plotly-plot .barlayer .point').nth(1).waitFor({ timeout: 30_000 });
-    const text = (await page.locator('.jp-Notebook').textContent()) ?? '';
+    const text = (await page.locator('.jp-Notebook').textContent())?.replaceAll('\u00a0', ' ') ?? '';
     assert.match(text, /agon-notebooks \d+\.\d+\.\d+, Node \d+/);
     assert.match(text, /1 of 1 conversions among 1 attempts/);
     for (const mark of ['≡ copied', '↩ abandoned', '✎ corrected', '→ settled'])

@@ -93,7 +93,7 @@ test('the text form lays everything out in lines that fit a terminal', () => {
   const text = tracesText('one', [readTrace(pairs[0]!)]);
   assert.match(text, /1\. both wrong: numbers 3 5 7 11 target 24/);
   assert.match(text, /\[≡ copied, → settled\] try 11 \+ 5 = 16/);
-  assert.match(text, /Challenge by B: ✗ wrong \(3 tokens, format holds; 1 steps, 1 new and true\)/);
+  assert.match(text, /Challenge by B: ✗ wrong \(3 tokens, format holds; 1 step, 1 new and true\)/);
   assert.match(text, /≡ copied: the rival's proposal as it stood/);
   assert.ok(Math.max(...text.split('\n').map((line) => line.length)) <= 110);
 });
@@ -123,6 +123,6 @@ test('what a model writes stays text: no element, no escape sequence, no formula
 
 test('without styles the marks are still there in words and signs', () => {
   const html = tracesHtml('one', [readTrace(pairs[0]!)]).replace(/ style="[^"]*"/g, '');
-  assert.match(html, /<b>≡ copied<\/b> <b>→ settled<\/b><br><code>try 11 \+ 5 = 16/);
+  assert.match(html, /<b>≡&nbsp;copied<\/b> <b>→&nbsp;settled<\/b><br><code>try 11 \+ 5 = 16/);
   assert.match(html, /<th width="32%">Draft by A<\/th>.*Shown of it.*Challenge by B.*Verdict/);
 });
