@@ -74,9 +74,9 @@ export async function toSvg(figure: Figure, size: Partial<Size> = {}): Promise<s
   return withFonts(await drawSvg(figure, { ...sizeOf(figure), ...size }));
 }
 
-/** The figure as a PNG on white, at two pixels per CSS pixel. @param size as in {@link toSvg} */
-export async function toPng(figure: Figure, size: Partial<Size> = {}): Promise<Buffer> {
-  return rasterise(await drawSvg(figure, { ...sizeOf(figure), ...size }));
+/** The figure as a PNG on white. @param size as in {@link toSvg} @param scale pixels per CSS pixel */
+export async function toPng(figure: Figure, size: Partial<Size> = {}, scale = SCALE): Promise<Buffer> {
+  return rasterise(await drawSvg(figure, { ...sizeOf(figure), ...size }), scale);
 }
 
 /** The figure as a PDF of one page of its size, lines as lines and text as text. @param size as in {@link toSvg} */
@@ -134,9 +134,9 @@ async function pageOf(svg: string, { width, height }: Size): Promise<Buffer> {
   return pdf.finish();
 }
 
-function rasterise(svg: string): Buffer {
+function rasterise(svg: string, scale = SCALE): Buffer {
   // resvg knows SVG 1.1's name of the heatmaps' `image-rendering: pixelated`, not the CSS one.
   const known = svg.replaceAll('image-rendering: pixelated', 'image-rendering: optimizeSpeed');
-  const options = { font: RESVG_FONT, fitTo: { mode: 'zoom' as const, value: SCALE }, background: 'white' };
+  const options = { font: RESVG_FONT, fitTo: { mode: 'zoom' as const, value: scale }, background: 'white' };
   return new Resvg(known, options).render().asPng();
 }

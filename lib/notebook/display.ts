@@ -6,14 +6,11 @@
  * Left out: HTML (JupyterLab would prefer it over the picture, GitHub strips it) and widgets.
  */
 import { DataFrame } from 'danfojs-node';
-import { toPng } from '../analysis/export.js';
+import { sizeOf, toPng } from '../analysis/export.js';
 import { toMarkdown } from '../analysis/formats.js';
 import { inNotebook, type NotebookOutput, writeOutput } from './output.js';
 
 type Figure = Parameters<typeof toPng>[0];
-
-/** Size of a figure whose layout names none, in CSS pixels. */
-const DEFAULT_SIZE = { width: 800, height: 480 };
 
 /** Shows a Plotly figure: interactive where the viewer can, else as a picture. */
 export async function showFigure(figure: Figure): Promise<void> {
@@ -21,11 +18,15 @@ export async function showFigure(figure: Figure): Promise<void> {
   else console.log(describeFigure(figure));
 }
 
-/** A figure as one output: Plotly's JSON, the picture, and in words what it is. */
+/**
+ * A figure as one output: Plotly's JSON, the picture, and in words what it is. One pixel per CSS pixel, because JupyterLab's
+ * Plotly shows the picture at its natural size until the mouse is over it.
+ */
 export async function figureOutput(figure: Figure): Promise<NotebookOutput> {
-  const { data, layout } = figure;
-  const size = { width: layout.width ?? DEFAULT_SIZE.width, height: layout.height ?? DEFAULT_SIZE.height };
-  const png = await toPng(figure, size);
+  const { data } = figure;
+  const size = sizeOf(figure);
+  const png = await toPng(figure, size, 1);
+  const layout = { ...figure.layout, ...size };
   return {
     data: {
       'application/vnd.plotly.v1+json': { data, layout, config: figure.config },

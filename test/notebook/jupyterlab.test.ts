@@ -201,10 +201,7 @@ describe('JupyterLab in a browser', { skip: whyNot() ?? false }, () => {
     }
   });
 
-  // The picture has two pixels per CSS pixel for GitHub's sake, and this renderer does not look at the size beside it.
-  test('the picture that stands for a figure until the mouse is over it fits its cell', {
-    todo: true,
-  }, () => {
+  test('the picture that stands for a figure until the mouse is over it fits its cell', () => {
     assert.ok(overhang <= 1, `${overhang.toFixed(0)} px are cut off`);
   });
 });
