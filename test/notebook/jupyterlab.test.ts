@@ -23,6 +23,8 @@ import { probePython, startLab, stopLab, venvPython } from '../../lib/cli/lab.js
 import { ROOT } from '../../lib/files.js';
 import { readNotebook } from '../../lib/notebook/nbformat.js';
 
+// Native TensorFlow greets on stderr, which is looked at below.
+process.env.AGON_BACKEND ??= 'wasm';
 const PYTHON = process.env.AGON_JUPYTER ?? venvPython();
 const CHROMIUMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const CHROMIUM = process.env.AGON_CHROMIUM ?? CHROMIUMS.find((path) => existsSync(path));
