@@ -13,7 +13,8 @@ export type Cell = number | string;
  */
 export function frameOf(rows: readonly object[]): DataFrame {
   const columns = Object.keys(rows[0] ?? {});
-  if (columns.length === 0) throw new Error('a table needs at least one row and one column');
+  if (columns.length === 0)
+    throw new Error('there is nothing to show: a table needs at least one row and one column');
   const records = rows.map((row, i) => {
     if (Object.keys(row).join() !== columns.join())
       throw new Error(

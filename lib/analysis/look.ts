@@ -123,3 +123,9 @@ export function heading(text: string, x: number, y: number): Annotation {
 
 /** What is clickable in a notebook; the figures are pictures first. */
 export const CONFIG: Figure['config'] = { displaylogo: false, responsive: false };
+
+/** The i-th of n equal parts of [0, 1] with a gap between them. */
+export function share(i: number, n: number, gap: number): [number, number] {
+  const size = (1 - gap * (n - 1)) / n;
+  return [i * (size + gap), i * (size + gap) + size];
+}

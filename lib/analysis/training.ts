@@ -4,9 +4,9 @@
  * interesting; a metric that no run logged is simply not drawn.
  */
 import type { Data, LayoutAxis, XAxisName, YAxisName } from 'plotly.js';
-import { axis, baseLayout, CONFIG, heading, legendAbove, markOf } from './look.js';
+import { smooth } from '../numbers.js';
+import { axis, baseLayout, CONFIG, heading, legendAbove, markOf, share } from './look.js';
 import type { Figure } from './plotly-jsdom.js';
-import { spread } from './stats.js';
 
 /** One line of a run's metrics.jsonl: `step` and metrics by name; a value that is not a number is passed over. */
 export type MetricsRow = Readonly<Record<string, unknown>>;
@@ -166,18 +166,7 @@ function lineOf(rows: readonly MetricsRow[], key: string): { x: number[]; y: num
   return line;
 }
 
-/** The mean over `reach` values on either side, fewer at both ends. */
-function smooth(values: readonly number[], reach: number): number[] {
-  return values.map((_, i) => spread(values.slice(Math.max(0, i - reach), i + reach + 1)).mean);
-}
-
 /** Plotly's name of the i-th x or y axis: x, x2, x3. */
 function reference<Letter extends 'x' | 'y'>(letter: Letter, i: number): AxisReference<Letter> {
   return (i === 1 ? letter : `${letter}${i}`) as AxisReference<Letter>;
-}
-
-/** The i-th of n equal parts of [0, 1] with a gap between them. */
-function share(i: number, n: number, gap: number): [number, number] {
-  const size = (1 - gap * (n - 1)) / n;
-  return [i * (size + gap), i * (size + gap) + size];
 }

@@ -31,7 +31,7 @@ import { planExperiment } from '../experiments/plan/plan.js';
 import { saveResults, tableName } from '../experiments/saved.js';
 import { RESULTS_FOLDER } from '../experiments/store.js';
 import { STUDIES, studyByName } from '../experiments/studies.js';
-import { collectStudy, runStudy, type Study } from '../experiments/study.js';
+import { armsAsked, collectStudy, runStudy, type Study } from '../experiments/study.js';
 import { checkBases, openWorld } from '../experiments/world.js';
 import { writeFileAtomic } from '../files.js';
 import { parameterShare } from '../model/index.js';
@@ -110,7 +110,7 @@ async function reproduceStudies(
   checkBases(studies.flatMap((study) => study.experiments));
   for (const [i, chosen] of studies.entries()) {
     const { name, title, question } = studyByName(chosen.name);
-    const runs = chosen.experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);
+    const runs = armsAsked(chosen);
     console.log(
       `\nstudy ${i + 1} of ${studies.length}, ${name} (${runs} methods and seeds): ${title}. ${question}`,
     );

@@ -36,6 +36,11 @@ export interface Study {
   readonly experiments: readonly Experiment[];
 }
 
+/** How many arms a study asks for: methods times seeds, over its experiments. */
+export function armsAsked({ experiments }: Pick<Study, 'experiments'>): number {
+  return experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);
+}
+
 /** One trained and evaluated method of a study at one seed. */
 export interface ArmResult {
   readonly label: string;

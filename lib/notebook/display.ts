@@ -5,7 +5,8 @@
  *
  * Left out: HTML (JupyterLab would prefer it over the picture, GitHub strips it) and widgets.
  */
-import { DataFrame } from 'danfojs-node';
+import type { DataFrame } from 'danfojs-node';
+import { frameOf } from '../analysis/cells.js';
 import { sizeOf, toPng } from '../analysis/export.js';
 import { toMarkdown } from '../analysis/formats.js';
 import { inNotebook, type NotebookOutput, writeOutput } from './output.js';
@@ -43,7 +44,9 @@ export async function figureOutput(figure: Figure): Promise<NotebookOutput> {
  * @throws when there are no rows, a row has other columns than the first, or a value is something else
  */
 export function showTable(table: DataFrame | readonly object[]): void {
-  const markdown = alignColumns(toMarkdown(Array.isArray(table) ? fromRows(table) : (table as DataFrame)));
+  const markdown = alignColumns(
+    toMarkdown(Array.isArray(table) ? frameOf(inOneOrder(table)) : (table as DataFrame)),
+  );
   show(markdown, { data: { 'text/markdown': markdown, 'text/plain': markdown } });
 }
 
@@ -57,25 +60,13 @@ function show(text: string, output: NotebookOutput): void {
   else console.log(text);
 }
 
-function fromRows(rows: readonly object[]): DataFrame {
+/** Rows of one table may name their columns in any order; the first row's is shown. */
+function inOneOrder(rows: readonly object[]): object[] {
   const columns = Object.keys(rows[0] ?? {});
-  if (columns.length === 0) throw new Error('showTable: there is nothing to show: no rows, or no columns');
-  const values = rows.map((row, i) => {
-    const cells = new Map<string, unknown>(Object.entries(row));
-    if (cells.size !== columns.length || columns.some((column) => !cells.has(column)))
-      throw new Error(
-        `showTable: row ${i + 1} has the columns ${[...cells.keys()].join(', ')}; row 1 has ${columns.join(', ')}`,
-      );
-    return columns.map((column) => {
-      const value = cells.get(column) ?? Number.NaN;
-      if (typeof value === 'object' || typeof value === 'function')
-        throw new Error(
-          `showTable: row ${i + 1}, ${column}: found ${JSON.stringify(value)}; allowed are texts, numbers, booleans`,
-        );
-      return value;
-    });
-  });
-  return new DataFrame(values, { columns });
+  const place = (name: string) => columns.indexOf(name);
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).sort(([one], [other]) => place(one) - place(other))),
+  );
 }
 
 /** Pads the cells of a Markdown table, numbers to the right, so that it also reads well as plain text. */

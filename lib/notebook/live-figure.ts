@@ -4,10 +4,19 @@
  * in a column of its own (analysis/training.ts).
  */
 import type { Data, LayoutAxis, XAxisName, YAxisName } from 'plotly.js';
-import { axis, baseLayout, CONFIG, heading, LEGEND_TOP, legendAbove, markOf } from '../analysis/look.js';
+import {
+  axis,
+  baseLayout,
+  CONFIG,
+  heading,
+  LEGEND_TOP,
+  legendAbove,
+  markOf,
+  share,
+} from '../analysis/look.js';
 import type { Figure } from '../analysis/plotly-jsdom.js';
 import type { Metrics } from '../experiments/store.js';
-import { mean } from '../numbers.js';
+import { smooth } from '../numbers.js';
 
 interface LivePanel {
   readonly title: string;
@@ -60,12 +69,12 @@ export function liveFigure(runs: Readonly<Record<string, readonly Metrics[]>>, s
   const top = LEGEND_TOP + LEGEND_ROW * Math.ceil(names.length / 5) + 34;
   const data: Data[] = [];
   const axes: Record<`xaxis${number}` | `yaxis${number}`, LayoutAxis> = {};
-  const annotations = PANELS.map((panel, p) => heading(panel.title, side(p % 2, GAP.x)[0], rowOf(p)[1]));
+  const annotations = PANELS.map((panel, p) => heading(panel.title, share(p % 2, 2, GAP.x)[0], rowOf(p)[1]));
   for (const [p, panel] of PANELS.entries()) {
     const id = p === 0 ? '' : String(p + 1);
     const [xaxis, yaxis] = [`x${id}` as XAxisName, `y${id}` as YAxisName];
     axes[`xaxis${p + 1}`] = axis(p < 2 ? undefined : 'optimizer step', {
-      domain: side(p % 2, GAP.x),
+      domain: share(p % 2, 2, GAP.x),
       anchor: yaxis,
     });
     axes[`yaxis${p + 1}`] = axis(panel.axis, {
@@ -91,10 +100,11 @@ export function liveFigure(runs: Readonly<Record<string, readonly Metrics[]>>, s
           legendgroup: run,
           showlegend: strong && p === 0,
           x: points.map((line) => line.step!),
-          y: smoothed(
+          // Rounded, to keep the figure's text short.
+          y: smooth(
             points.map((line) => line[key!]!),
             reach,
-          ),
+          ).map((value) => Number(value.toFixed(4))),
           opacity: strong ? 1 : 0.45,
           line: { color: mark.color, dash: mark.dash, width: strong ? 2.2 : 1.2 },
           marker: { color: mark.color, symbol: mark.symbol, size: strong ? 8 : 5 },
@@ -119,18 +129,7 @@ export function liveFigure(runs: Readonly<Record<string, readonly Metrics[]>>, s
   };
 }
 
-/** The mean over `reach` values on either side, fewer at both ends; rounded, to keep the figure's text short. */
-function smoothed(values: readonly number[], reach: number): number[] {
-  return values.map((_, i) => Number(mean(values.slice(Math.max(0, i - reach), i + reach + 1)).toFixed(4)));
-}
-
-/** The first or second half of the plotting area. */
-function side(i: number, gap: number): [number, number] {
-  const size = (1 - gap) / 2;
-  return i === 0 ? [0, size] : [size + gap, 1];
-}
-
 /** The upper or lower row of a panel, from the bottom. */
 function rowOf(panel: number): [number, number] {
-  return side(panel < 2 ? 1 : 0, GAP.y);
+  return share(panel < 2 ? 1 : 0, 2, GAP.y);
 }

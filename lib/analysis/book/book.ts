@@ -10,7 +10,7 @@ import { baseFolder } from '../../experiments/bases.js';
 import { readResults } from '../../experiments/saved.js';
 import { RESULTS_VERSION } from '../../experiments/store.js';
 import { STUDIES } from '../../experiments/studies.js';
-import { type ArmResult, collectStudy, type Study } from '../../experiments/study.js';
+import { type ArmResult, armsAsked, collectStudy, type Study } from '../../experiments/study.js';
 import { ROOT, readJson } from '../../files.js';
 import { sizeOf } from '../export.js';
 import { honestNotes } from '../notes.js';
@@ -29,10 +29,7 @@ export interface BookFigure {
   readonly size: Size;
 }
 
-export interface Chapter {
-  readonly name: string;
-  readonly title: string;
-  readonly question: string;
+export interface Chapter extends Pick<Study, 'name' | 'title' | 'question'> {
   /** How much of what the study asks for is there. */
   readonly coverage: string;
   readonly notes: readonly string[];
@@ -79,12 +76,11 @@ export async function gatherBook(
       figures.push({ name, svg: await drawSvg(spec, sizeOf(spec)), size: sizeOf(spec) });
     }
     for (const arm of arms) backends.add(arm.result.backend);
-    const asked = study.experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);
     chapters.push({
       name: study.name,
       title: study.title,
       question: study.question,
-      coverage: `${arms.length} of ${asked} methods and seeds`,
+      coverage: `${arms.length} of ${armsAsked(study)} methods and seeds`,
       // The question has a line of its own.
       notes: report.notes.filter((note) => !note.startsWith('Asked: ')),
       tables: report.tables,

@@ -11,7 +11,7 @@ import type { ExperimentResults } from '../../experiments/experiment.js';
 import type { MethodResult } from '../../experiments/result.js';
 import { readResults, type SavedResults } from '../../experiments/saved.js';
 import { STUDIES } from '../../experiments/studies.js';
-import { type ArmResult, collectStudy, type Study } from '../../experiments/study.js';
+import { type ArmResult, armsAsked, collectStudy, type Study } from '../../experiments/study.js';
 import type { Finding } from '../../experiments/verify.js';
 import { parseCsv } from '../formats.js';
 import { presetFiles } from '../preset.js';
@@ -65,7 +65,7 @@ export function verifyTables(resultsFolder: string, studies: readonly Study[] = 
     const files = filesOf(arms);
     const compared = compareFiles(files, study.name, resultsFolder, own);
     findings.push(...compared.findings);
-    const expected = study.experiments.reduce((sum, e) => sum + e.methods.length * e.seeds.length, 0);
+    const expected = armsAsked(study);
     const tables = Object.keys(files).filter((file) => file.endsWith('.csv')).length;
     checks.push({ study: study.name, tables, cells: compared.cells, arms: arms.length, expected });
   };
